@@ -47,8 +47,8 @@ def copy(config: str, source: str, out: str) -> None:
     from routing.delta.spark_tables import overwrite
     from routing.sessions.session import settle_java_logs, start
 
-    given = load_config(config)
-    rows = start(given.spark).read.format("delta").load(source)
+    configuration = load_config(config)
+    rows = start(configuration.spark).read.format("delta").load(source)
     overwrite(rows, TABLE, TableLocation(out), "copy")
     settle_java_logs(ended_well=True)
 
@@ -92,16 +92,16 @@ def main() -> None:
     parser.add_argument("which", choices=("spark", "copy", "group", "reader"))
     parser.add_argument("given", nargs="+", help="folders and tables")
     options = parser.parse_args()
-    which, given = options.which, options.given
+    which, command_arguments = options.which, options.given
     if which == "spark":
-        data, out = given
+        data, out = command_arguments
         with_spark(Path(data), Path(out))
     elif which == "copy":
-        copy(*given)
+        copy(*command_arguments)
     elif which == "group":
-        group(*given)
+        group(*command_arguments)
     else:
-        with_deltalake(given)
+        with_deltalake(command_arguments)
 
 
 if __name__ == "__main__":

@@ -61,22 +61,22 @@ class Result:
 
 def main() -> int:
     """Make missing tables, measure, and print."""
-    given = make_parser().parse_args()
-    shape = Shape(**{f.name: getattr(given, f.name) for f in fields(Shape)})
+    arguments = make_parser().parse_args()
+    shape = Shape(**{f.name: getattr(arguments, f.name) for f in fields(Shape)})
     options = Options(
-        wanted=tuple(given.only or ALL),
-        rounds=given.rounds,
-        folder=given.folder,
-        memory=given.memory,
-        master=given.master,
-        broadcast_limit=given.broadcast_limit,
+        wanted=tuple(arguments.only or ALL),
+        rounds=arguments.rounds,
+        folder=arguments.folder,
+        memory=arguments.memory,
+        master=arguments.master,
+        broadcast_limit=arguments.broadcast_limit,
     )
     try:
         result = bench(shape, options)
     except Mismatch as fault:
         sys.stderr.write(f"the results differ, so no time is printed. {fault}\n")
         return 1
-    if given.json:
+    if arguments.json:
         sys.stdout.write(json.dumps(_as_json(shape, options, result), indent=2) + "\n")
     else:
         _print(shape, options, result)

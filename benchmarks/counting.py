@@ -62,8 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         whole, printed = _timed("-m", "benchmarks.counting", table, "--group")
         # It groups twice.
         groups.append(whole - float(printed))
-        told = f"{GROUP_BY} {groups[-1]:.1f} s, or {float(printed):.1f} s in a warm session"
-        print(f"{number}. {REPORT} {seconds:.1f} s; {told}", flush=True)
+        line = f"{GROUP_BY} {groups[-1]:.1f} s, or {float(printed):.1f} s in a warm session"
+        print(f"{number}. {REPORT} {seconds:.1f} s; {line}", flush=True)
     found, floor = statistics.median(reports), statistics.median(groups)
     most = _TIMES * floor + _SECONDS
     print(f"{REPORT}: {found:.1f} s; {GROUP_BY}: {floor:.1f} s; at most {most:.1f} s")

@@ -102,12 +102,12 @@ def _changing(spark: SparkSession, shape: Shape, routes: DataFrame) -> DataFrame
         start.alias("valid_from"),
         F.timestamp_seconds(F.lit(DAY) + (F.col("id") + 1) * step).alias("valid_to"),
     )
-    taken = (
+    changing = (
         (F.col("instance_name") == "server-0000")
         & (F.col("database_name") == "app_0")
         & F.coalesce(F.col("remote_service_name") == service_name(F.lit(3)), F.lit(False))
     )
-    return routes.where(~taken).unionByName(versions)
+    return routes.where(~changing).unionByName(versions)
 
 
 def _asking(spark: SparkSession, shape: Shape, routes: DataFrame) -> DataFrame:

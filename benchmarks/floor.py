@@ -29,16 +29,16 @@ from routing.render.wording import count
 _COLUMNS = ("contender", "median s", "least", "most", "× its floor", "CPU s", "peak GiB")
 
 
-def prepared(given: argparse.Namespace) -> tuple[dict[str, Process], Path]:
+def prepared(arguments: argparse.Namespace) -> tuple[dict[str, Process], Path]:
     """Return the contenders by name over existing tables, and a folder for their output."""
-    folder = Path(given.folder or ("build/bench" if given.messages else "build/floor")).absolute()
-    if not given.messages:
+    folder = Path(arguments.folder or ("build/bench" if arguments.messages else "build/floor")).absolute()
+    if not arguments.messages:
         return over_demo(folder / "demo"), folder / "out"
-    return over_large(_shape(given), folder)
+    return over_large(_shape(arguments), folder)
 
 
-def _shape(given: argparse.Namespace) -> Shape:
-    return Shape(messages=given.messages, routes=given.routes or Shape().routes)
+def _shape(arguments: argparse.Namespace) -> Shape:
+    return Shape(messages=arguments.messages, routes=arguments.routes or Shape().routes)
 
 
 def main(
@@ -47,17 +47,17 @@ def main(
 ) -> int:
     """Make missing tables, measure, and print. Return 1 if ``--gate`` finds a missed gate, or outputs differ."""
     given = options(arguments)
-    held = gates.held_to(given.messages)
+    gate_list = gates.held_to(given.messages)
     processes, results = prepare(given)
-    wanted = chosen(processes, given.only, held)
+    wanted = chosen(processes, given.only, gate_list)
     try:
         measure(wanted, results, given.rounds, results_differ)
     except Mismatch as fault:
         sys.stderr.write(f"the results differ, so no time is printed. {fault}\n")
         return 1
     # The first is the warm-up.
-    measured = gates.lines({process.name: process.taken[1:] for process in wanted}, held)
-    verdicts = gates.judge(measured, held)
+    measured = gates.lines({process.name: process.taken[1:] for process in wanted}, gate_list)
+    verdicts = gates.judge(measured, gate_list)
     parts = next((of_middle_round(one.taken[1:], one.runs[1:]) for one in wanted if one.name == RESOLVE), {})
     if given.json:
         print_json(measured, verdicts, parts)
@@ -66,12 +66,14 @@ def main(
     return 1 if given.gate and not all(verdict.is_met for verdict in verdicts) else 0
 
 
-def chosen(processes: Mapping[str, Process], only: Sequence[str] | None, held: Sequence[Gate]) -> list[Process]:
+def chosen(
+    processes: Mapping[str, Process], only: Sequence[str] | None, gate_list: Sequence[Gate]
+) -> list[Process]:
     """Return the requested and installed contenders with their floors, in the order of measuring."""
-    for name in only or dict.fromkeys(gate.contender for gate in held):
+    for name in only or dict.fromkeys(gate.contender for gate in gate_list):
         if name not in processes:
             sys.stderr.write(f"{name} is left out: not installed (pip install -e '.[bench]')\n")
-    names = gates.with_floors([name for name in only or processes if name in processes], held)
+    names = gates.with_floors([name for name in only or processes if name in processes], gate_list)
     names |= {process.after for process in processes.values() if process.name in names and process.after}
     return [process for process in processes.values() if process.name in names]
 
@@ -90,13 +92,13 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     given = parser.parse_args(arguments)
     if given.rounds is None:
         given.rounds = 3 if given.messages else 5
-    held = gates.held_to(given.messages)
-    there = gates.names(held)
+    gate_list = gates.held_to(given.messages)
+    there = gates.names(gate_list)
     if given.routes and not given.messages:
         parser.error("--routes goes with --messages")
     if not set(there).issuperset(given.only or ()):
         parser.error(f"{'with' if given.messages else 'without'} --messages there are {', '.join(there)}")
-    if given.gate and given.only and not {gate.contender for gate in held if gate.at_most} & set(given.only):
+    if given.gate and given.only and not {gate.contender for gate in gate_list if gate.at_most} & set(given.only):
         parser.error("--gate: nothing that has a gate is measured")
     if given.rounds < 1:
         parser.error("--rounds: at least one")
@@ -106,15 +108,17 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def print_json(measured: Sequence[Line], verdicts: Sequence[Verdict], parts: Mapping[str, float]) -> None:
     """Everything as one JSON object."""
     judged = [{**vars(verdict), "met": verdict.is_met} for verdict in verdicts]
-    told = {"contenders": [vars(line) for line in measured], "gates": judged, "parts of resolve": parts}
-    print(json.dumps(told, indent=2))
+    result = {"contenders": [vars(line) for line in measured], "gates": judged, "parts of resolve": parts}
+    print(json.dumps(result, indent=2))
 
 
-def _title(given: argparse.Namespace) -> str:
+def _title(arguments: argparse.Namespace) -> str:
     over = (
-        f"{given.messages:,} messages, {_shape(given).routes:,} routes" if given.messages else "The demo's tables"
+        f"{arguments.messages:,} messages, {_shape(arguments).routes:,} routes"
+        if arguments.messages
+        else "The demo's tables"
     )
-    return f"{over}: whole processes in turn, {count(given.rounds, 'round')} after a warm-up"
+    return f"{over}: whole processes in turn, {count(arguments.rounds, 'round')} after a warm-up"
 
 
 def print_table(
@@ -124,8 +128,8 @@ def print_table(
     rows = [line.cells() for line in measured]
     print(write_text([DataTable(make_columns(_COLUMNS, _COLUMNS[1:]), rows, title)], width=120))
     if parts:
-        told = " + ".join(f"{name} {seconds:.2f}" for name, seconds in parts.items())
-        print(f"{RESOLVE}: {told} = {sum(parts.values()):.2f} s")
+        parts_text = " + ".join(f"{name} {seconds:.2f}" for name, seconds in parts.items())
+        print(f"{RESOLVE}: {parts_text} = {sum(parts.values()):.2f} s")
     print(*verdicts, sep="\n")
 
 

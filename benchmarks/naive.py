@@ -26,7 +26,7 @@ def dialog_hash(conversation_id: str) -> int:
 
 def resolved_routes(tables: Mapping[str, DataFrame], schema: StructType) -> DataFrame:
     """The rows of ``resolved_routes`` (its ``schema``), one a message."""
-    messages = _bound(tables["messages"], tables.get("dialogs"))
+    messages = _bind(tables["messages"], tables.get("dialogs"))
     ranked = _best_route(_picked(_matched(messages, tables["routes"])))
     located = _located(ranked, tables["services"], tables["databases"])
     forwards = tables["instances"].select("instance_name", "is_message_forwarding_enabled")
@@ -42,7 +42,7 @@ def resolved_routes(tables: Mapping[str, DataFrame], schema: StructType) -> Data
     return joined.select(*(values.get(f.name, F.col(f.name)).cast(f.dataType).alias(f.name) for f in schema))
 
 
-def _bound(messages: DataFrame, dialogs: DataFrame | None) -> DataFrame:
+def _bind(messages: DataFrame, dialogs: DataFrame | None) -> DataFrame:
     """Section 0: the scope, and the broker instance that a message is bound to (column ``bound``)."""
     scoped = messages.withColumn("scope", F.coalesce("database_name", F.lit(MSDB)))
     scoped = scoped.withColumn("hash", F.udf(dialog_hash, "bigint", useArrow=False)("conversation_id"))

@@ -43,22 +43,22 @@ def _batches(resolved: Path) -> Iterator[Any]:
     for batch in opened(str(resolved)).to_batches(columns=list(_READ)):
         if not len(batch):
             continue
-        told = dict(zip(_READ, batch.columns, strict=True))
+        columns = dict(zip(_READ, batch.columns, strict=True))
         is_odd = pyarrow.array([place % _ODD == 0 for place in range(len(batch))])
-        is_dropped = pc.equal(told["outcome"], "DROPPED")
-        is_network = pc.is_null(told["database_name"])
-        sends = pc.and_not(pc.is_in(told["outcome"], pyarrow.array(["SENT", "FORWARDED"])), is_odd)
+        is_dropped = pc.equal(columns["outcome"], "DROPPED")
+        is_network = pc.is_null(columns["database_name"])
+        sends = pc.and_not(pc.is_in(columns["outcome"], pyarrow.array(["SENT", "FORWARDED"])), is_odd)
         yield pyarrow.record_batch(
             {
-                **{name: told[name] for name in _READ[:4]},
-                "to_service_name": told["to_service_name"],
-                "observed_at": told["decided_at"],
+                **{name: columns[name] for name in _READ[:4]},
+                "to_service_name": columns["to_service_name"],
+                "observed_at": columns["decided_at"],
                 "source": pc.if_else(is_dropped, "FORWARD_DROPPED", "CLASSIFY_EVENT"),
-                "outcome": pc.if_else(is_odd, "DELAYED", told["outcome"]),
+                "outcome": pc.if_else(is_odd, "DELAYED", columns["outcome"]),
                 "error_number": pc.if_else(is_odd, 9793, None).cast("int32"),
-                "to_broker_instance": told["broker_instance"],
-                "next_hop": pc.if_else(sends, told["address"], None),
+                "to_broker_instance": columns["broker_instance"],
+                "next_hop": pc.if_else(sends, columns["address"], None),
                 "is_from_network": is_network,
-                "event_hash": told["message_id"],
+                "event_hash": columns["message_id"],
             }
         )

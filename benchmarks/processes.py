@@ -86,9 +86,9 @@ def _last_run(out: Path) -> dict[str, Any]:
     return {**row, "stage_seconds": dict(row["stage_seconds"])}
 
 
-def engine(name: str, kept: Stored, threads: int) -> Process:
+def engine(name: str, stored_tables: Stored, threads: int) -> Process:
     """Polars or DuckDB, doing the plain part of the same work."""
-    command = (sys.executable, "-m", "benchmarks.worker", name, str(threads), json.dumps(kept.tables))
+    command = (sys.executable, "-m", "benchmarks.worker", name, str(threads), json.dumps(stored_tables.tables))
     return Process(name, lambda out: [*command, str(out / TABLE)], after=RESOLVE)
 
 
@@ -139,20 +139,20 @@ def _reconciling(config: Path, resolved: Path, observed: Path) -> Process:
     line = [*_SBROUTE, RECONCILE, "--config", str(config)]
 
     def command(out: Path) -> list[str]:
-        told = observe(resolved / TABLE, observed)
-        return [*line, f"--set=tables.observed_routing={told}", f"--set=output.reconciliation={out}"]
+        observation_count = observe(resolved / TABLE, observed)
+        return [*line, f"--set=tables.observed_routing={observation_count}", f"--set=output.reconciliation={out}"]
 
     return Process(RECONCILE, command, after=RESOLVE, writes=False)
 
 
-def _comparing(config: Path, kept: Stored) -> tuple[Process, Process]:
+def _comparing(config: Path, stored_tables: Stored) -> tuple[Process, Process]:
     """All messages beside moved routes, and beside the same tables at a later time."""
     line = [*_SBROUTE, "diff", "--config", str(config), "--at", _NOW]
 
     def beside_moved(out: Path) -> list[str]:
-        routes = move_routes(kept.tables["routes"], kept.results / "moved_routes")
-        moved = kept.results / "moved.yaml"
-        lines = config.read_text(encoding="utf-8").replace(kept.tables["routes"], str(routes))
+        routes = move_routes(stored_tables.tables["routes"], stored_tables.results / "moved_routes")
+        moved = stored_tables.results / "moved.yaml"
+        lines = config.read_text(encoding="utf-8").replace(stored_tables.tables["routes"], str(routes))
         moved.write_text(lines, encoding="utf-8")
         return [*line, "--against", str(moved)]
 
@@ -168,13 +168,13 @@ def over_large(shape: Shape, folder: Path) -> tuple[dict[str, Process], Path]:
 
     Engines that are not installed are left out. The local engine is left out if one of them is missing.
     """
-    kept = placed(shape, folder)
-    if kept.missing:
+    stored_tables = placed(shape, folder)
+    if stored_tables.missing:
         # In a process of its own, so that no Java is left when the measurement begins.
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             pool.submit(_make, shape, folder).result()
-    results = kept.results / "floor"
-    config = kept.config(results, "builtin", "512MB", _HEAP)
+    results = stored_tables.results / "floor"
+    config = stored_tables.config(results, "builtin", "512MB", _HEAP)
     first = first_result(results, RESOLVE)
 
     def locally(out: Path) -> list[str]:
@@ -185,12 +185,12 @@ def over_large(shape: Shape, folder: Path) -> tuple[dict[str, Process], Path]:
         Process(
             COPY, lambda out: [*_BARE, "copy", str(config), str(first / TABLE), str(out / TABLE)], after=RESOLVE
         ),
-        *(engine(name, kept, os.cpu_count() or 1) for name in (POLARS, DUCKDB) if find_spec(name)),
+        *(engine(name, stored_tables, os.cpu_count() or 1) for name in (POLARS, DUCKDB) if find_spec(name)),
         *(Process(LOCAL, locally, after=RESOLVE) for _ in range(all(map(find_spec, (POLARS, DUCKDB))))),
-        *_analysis(config, cache(lambda: _last_id(kept))),
+        *_analysis(config, cache(lambda: _last_id(stored_tables))),
         *_reporting(config, first),
-        _reconciling(config, first, kept.results / "observed_routing"),
-        *_comparing(config, kept),
+        _reconciling(config, first, stored_tables.results / "observed_routing"),
+        *_comparing(config, stored_tables),
     )
     return {process.name: process for process in processes}, results
 
@@ -201,11 +201,11 @@ def _make(shape: Shape, folder: Path) -> None:
     stored(start({}), shape, folder)
 
 
-def _last_id(kept: Stored) -> str:
+def _last_id(stored_tables: Stored) -> str:
     """The greatest id of a message."""
     import pyarrow.compute
 
-    batches = opened(kept.tables["messages"]).to_batches(columns=["message_id"])
+    batches = opened(stored_tables.tables["messages"]).to_batches(columns=["message_id"])
     return str(max(pyarrow.compute.max(batch.column(0)).as_py() for batch in batches if batch.num_rows))
 
 

@@ -70,8 +70,10 @@ def stored(spark: SparkSession, shape: Shape, folder: Path) -> Stored:
     from benchmarks.data import tables
 
     folder.mkdir(parents=True, exist_ok=True)
-    kept = placed(shape, folder)
+    stored_tables = placed(shape, folder)
     frames = tables(spark, shape)
-    for key in kept.missing:
-        frames[key]().write.format("delta").option("compression", "zstd").mode("overwrite").save(kept.tables[key])
-    return kept
+    for key in stored_tables.missing:
+        frames[key]().write.format("delta").option("compression", "zstd").mode("overwrite").save(
+            stored_tables.tables[key]
+        )
+    return stored_tables

@@ -24,7 +24,7 @@ _ALTERNATIVES = pl.List(pl.Struct(dict.fromkeys(_ROUTE, pl.String)))
 
 def resolve(tables: Mapping[str, str], out: str) -> None:
     """Read Delta tables, write ``resolved_routes``."""
-    result = _decided(_located(_matched(_bound(tables), tables), tables))
+    result = _decided(_located(_matched(_bind(tables), tables), tables))
     result.sink_delta(
         out,
         mode="overwrite",
@@ -35,9 +35,9 @@ def resolve(tables: Mapping[str, str], out: str) -> None:
 
 def _hashes(ids: pl.Series) -> pl.Series:
     """The dialog-ID hash of each id that is there."""
-    given = ids.is_not_null()
-    signed = [_signed(xxhash.xxh64_intdigest(text.encode(), _SEED)) for text in ids.filter(given)]
-    places = given.arg_true()
+    has_id = ids.is_not_null()
+    signed = [_signed(xxhash.xxh64_intdigest(text.encode(), _SEED)) for text in ids.filter(has_id)]
+    places = has_id.arg_true()
     return pl.Series(ids.name, [None], dtype=pl.Int64).new_from_index(0, len(ids)).scatter(places, signed)
 
 
@@ -45,7 +45,7 @@ def _signed(hashed: int) -> int:
     return hashed - (1 << 64) if hashed >> 63 else hashed
 
 
-def _bound(tables: Mapping[str, str]) -> pl.LazyFrame:
+def _bind(tables: Mapping[str, str]) -> pl.LazyFrame:
     messages = pl.scan_delta(tables["messages"]).with_columns(
         scope=pl.coalesce("database_name", pl.lit("msdb")), enqueue_time=_micros("enqueue_time")
     )

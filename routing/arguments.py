@@ -130,19 +130,19 @@ def _check(function: Callable[..., Any], name: str, annotation: object, value: o
 
 @cache
 def _kinds_of(annotation: str, function: Callable[..., Any]) -> tuple[ArgumentKind, ...]:
-    known = getattr(function, "__globals__", {})
-    return tuple(_kinds_in(ast.parse(annotation, mode="eval").body, known))
+    names = getattr(function, "__globals__", {})
+    return tuple(_kinds_in(ast.parse(annotation, mode="eval").body, names))
 
 
-def _kinds_in(node: ast.AST, known: Mapping[str, object]) -> Iterator[ArgumentKind]:
+def _kinds_in(node: ast.AST, names: Mapping[str, object]) -> Iterator[ArgumentKind]:
     """Yield the kinds of an annotation, including those of unions and aliases."""
     if isinstance(node, ast.BinOp):
-        yield from _kinds_in(node.left, known)
-        yield from _kinds_in(node.right, known)
+        yield from _kinds_in(node.left, names)
+        yield from _kinds_in(node.right, names)
         return
     name = ast.unparse(node)
     name = name if name in _KINDS else name.partition("[")[0]
-    union = () if name in _KINDS else get_args(known.get(name))
+    union = () if name in _KINDS else get_args(names.get(name))
     for one in union or [name]:
         yield _kind_named(_name_of(one))
 

@@ -143,8 +143,8 @@ class CommandParser(argparse.ArgumentParser):
         choices = list(action.choices)
         near = name_nearest(str(value), {choice: choice for choice in choices})
         which = f"did you mean {near}?" if near else f"known are {', '.join(choices)}"
-        what = (action.metavar if not action.option_strings else None) or "/".join(action.option_strings)
-        self.error(f"unknown {str(what).lower()} {quote(value)}, {which}")
+        argument = (action.metavar if not action.option_strings else None) or "/".join(action.option_strings)
+        self.error(f"unknown {str(argument).lower()} {quote(value)}, {which}")
 
 
 _FORMATS = ("table", "json")
@@ -252,10 +252,10 @@ class CommandConsole:
         with nullcontext() if self._line_below is None else self._line_below.during(text, final_line or text):
             yield
 
-    def say(self, text: str) -> None:
+    def show_progress(self, text: str) -> None:
         """Show how far the activity has come."""
         if self._line_below is not None:
-            self._line_below.say(text)
+            self._line_below.show_progress(text)
 
     def watch(self, spark: SparkSession) -> None:
         """Show from now on how far Spark has come with its tasks."""

@@ -164,8 +164,8 @@ class InputError(ContractError):
     @classmethod
     def not_append_only(cls, location: str, version: int, operation: str) -> InputError:
         """Say that a commit to the messages since the last run is neither an append nor a delete."""
-        what = f"version {version} of {quote(location)} is neither an append nor a delete ({operation})"
-        return cls.full_run_needed(f"{what}: it may have changed decided messages, or brought old ones back")
+        change = f"version {version} of {quote(location)} is neither an append nor a delete ({operation})"
+        return cls.full_run_needed(f"{change}: it may have changed decided messages, or brought old ones back")
 
     @classmethod
     def full_run_needed(cls, why: str) -> InputError:
@@ -234,17 +234,17 @@ class RunError(ContractError):
     """A run that was asked for is not recorded, or not the only one that the text fits."""
 
     @classmethod
-    def unknown(cls, asked: str, location: str, nearest: Sequence[str]) -> RunError:
+    def unknown(cls, run_id: str, location: str, nearest: Sequence[str]) -> RunError:
         """Say that no run has this id or begins with it."""
-        others = [quote(other) for other in nearest]
-        hint = f"the nearest are {', '.join(others)}" if others else "no run is recorded there"
-        return cls(f"no run {quote(asked)} is recorded in {quote(location)}", hint)
+        nearest_ids = [quote(other) for other in nearest]
+        hint = f"the nearest are {', '.join(nearest_ids)}" if nearest_ids else "no run is recorded there"
+        return cls(f"no run {quote(run_id)} is recorded in {quote(location)}", hint)
 
     @classmethod
-    def ambiguous(cls, asked: str, run_ids: Sequence[str], total: int) -> RunError:
+    def ambiguous(cls, prefix: str, run_ids: Sequence[str], total: int) -> RunError:
         """Say that the ids of several runs begin with this text."""
         runs = join_bounded([quote(run) for run in run_ids], "run", total)
-        return cls(f"{quote(asked)} is the beginning of {runs}", "write more of the id")
+        return cls(f"{quote(prefix)} is the beginning of {runs}", "write more of the id")
 
     @classmethod
     def unfit_id(cls, run_id: str, longest: int) -> RunError:
@@ -434,9 +434,9 @@ class EnvironmentFault(ContractError):
             f"DROP TEMPORARY FUNCTION {name} if nobody needs it, or write xxhash64(lower(conversation_id))",
         )
 
-    def because(self, what: str, why: str, done: str = "read") -> EnvironmentFault:
+    def because(self, table: str, why: str, action: str = "read") -> EnvironmentFault:
         """Return the error with the reason why Spark is needed."""
-        return type(self)(f"{what} is {done} by Spark ({why}), and {self.message}", self.hint)
+        return type(self)(f"{table} is {action} by Spark ({why}), and {self.message}", self.hint)
 
     def for_spark(self, why: str) -> EnvironmentFault:
         """Return the error with the reason why the command takes Spark."""

@@ -80,7 +80,7 @@ def random_traffic(chance: random.Random, messages: int) -> list[Row]:
     return rows
 
 
-def standing(rows: list[Row]) -> list[Row]:
+def last_attempts(rows: list[Row]) -> list[Row]:
     """The rows that no later attempt has replaced."""
     last: Counter[tuple[str, str]] = Counter()
     for row in rows:
@@ -92,7 +92,7 @@ def standing(rows: list[Row]) -> list[Row]:
 def flows_plainly(rows: list[Row]) -> dict[tuple[Any, ...], tuple[int, int]]:
     """How many messages each flow has, and when its oldest was enqueued."""
     counts: dict[tuple[Any, ...], tuple[int, int]] = {}
-    for row in standing(rows):
+    for row in last_attempts(rows):
         flow, at = tuple(row.get(name) for name in FLOW), micros(row["enqueue_time"])
         messages, oldest = counts.get(flow, (0, at))
         counts[flow] = (messages + 1, min(oldest, at))
@@ -107,14 +107,14 @@ def points_plainly(rows: list[Row], seconds: int) -> Counter[tuple[Any, ...]]:
             micros(row["decided_at"]) // step * step,
             *(row[name] for name in ("instance_name", "to_service_name", "outcome")),
         )
-        for row in standing(rows)
+        for row in last_attempts(rows)
     )
 
 
 def dialogs_plainly(rows: list[Row], spans: dict[tuple[str, str, str], tuple[Any, Any]]) -> dict[Any, int]:
     """How many dialogs were balanced to each id in its span of time."""
     dialogs_by_pick: dict[tuple[str, ...], set[str]] = {}
-    for row in standing(rows):
+    for row in last_attempts(rows):
         is_arrival = row["database_name"] is None or row.get("rerouted_from") is not None
         scope = (row["instance_name"], "msdb" if is_arrival else row["database_name"], row["to_service_name"])
         since, until = spans.get(scope, (0, 0))

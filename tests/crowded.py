@@ -44,8 +44,8 @@ def crowded() -> Tables:
 def _observed(number: int, minute: int, error: int | None, text: str | None, **columns: Any) -> dict[str, Any]:
     """Return the status in hub's queue of message m<number> some minutes after noon."""
     unsaid = dict.fromkeys(("database_name", "is_initiator"))
-    said = {**unsaid, "status_text": text, "error_number": error, **columns}
-    return observation(number, f"2026-01-05T12:{minute:02}:00Z", **said)
+    status = {**unsaid, "status_text": text, "error_number": error, **columns}
+    return observation(number, f"2026-01-05T12:{minute:02}:00Z", **status)
 
 
 _EVENT = {"source": "CLASSIFY_EVENT", "is_initiator": True, "is_from_network": False, "outcome": "DELAYED"}
@@ -94,21 +94,21 @@ def handle(number: int) -> str:
     return f"e0{number:06d}-aaaa-bbbb-cccc-444444444444"
 
 
-def _seen(by: str, number: int, day: int, **columns: Any) -> dict[str, Any]:
+def _observed_under_handle(by: str, number: int, day: int, **columns: Any) -> dict[str, Any]:
     """A message of a conversation that an import saw under a handle."""
     columns_of_observation = {"conversation_handle": by, "message_id": f"seen on {day}", **columns}
     return observation(number, f"2026-01-{day:02}T12:00:00Z", **columns_of_observation)
 
 
 SEEN = [
-    _seen(handle(20), 20, 5),
+    _observed_under_handle(handle(20), 20, 5),
     # No import writes capitals, but somebody else may.
-    _seen(handle(20).upper(), 20, 6, conversation_id=conversation(20)),
-    _seen(handle(30), 20, 5, **_STOCK_END),
-    _seen(handle(2), 2, 5),
-    _seen(handle(40), 40, 5),
-    _seen(handle(50), 20, 5),
-    _seen(handle(50), 22, 5),
+    _observed_under_handle(handle(20).upper(), 20, 6, conversation_id=conversation(20)),
+    _observed_under_handle(handle(30), 20, 5, **_STOCK_END),
+    _observed_under_handle(handle(2), 2, 5),
+    _observed_under_handle(handle(40), 40, 5),
+    _observed_under_handle(handle(50), 20, 5),
+    _observed_under_handle(handle(50), 22, 5),
 ]
 """The handles 20 and 30 are those of conversation 20; no message is left of 40; 50 is one of two conversations."""
 OF_CONVERSATIONS: list[tuple[Question, str, int]] = [

@@ -33,22 +33,24 @@ def store_demo_runs(folder: Path) -> Path:
     return folder / build.CONFIG_FILE
 
 
-def _record(settings: config.Config, made: Resolution, run_id: str, as_of: datetime | None, version: int) -> None:
+def _record(
+    settings: config.Config, resolution: Resolution, run_id: str, as_of: datetime | None, version: int
+) -> None:
     """Store the outputs of a run as a full run does, and its row."""
     from deltalake import write_deltalake
 
     for key in _WRITTEN:
-        rows = [{**row, "run_id": run_id} for row in getattr(made, key)]
+        rows = [{**row, "run_id": run_id} for row in getattr(resolution, key)]
         write_deltalake(settings.output[key].text, arrow_of(rows, OUTPUTS[key]), mode="overwrite")
-    run = _row(settings, made, run_id, as_of, version)
+    run = _row(settings, resolution, run_id, as_of, version)
     write_deltalake(settings.output["runs"].text, arrow_of([run], OUTPUTS["runs"]), mode="append")
 
 
 def _row(
-    settings: config.Config, made: Resolution, run_id: str, as_of: datetime | None, version: int
+    settings: config.Config, resolution: Resolution, run_id: str, as_of: datetime | None, version: int
 ) -> dict[str, Any]:
     started = datetime(2026, 1, 6 + version, 6, tzinfo=timezone.utc)
-    resolved, rejected = made.resolved_routes, made.rejected_messages
+    resolved, rejected = resolution.resolved_routes, resolution.rejected_messages
     return {
         "run_id": run_id,
         "mode": "full",

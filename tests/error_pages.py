@@ -201,8 +201,8 @@ def _words_of(page: ErrorPage) -> Remedy | TroubleEntry:
 def _tell_meaning(page: ErrorPage) -> str:
     """Return the cause. What refuses ENABLE_BROKER is said beside the cause: that the broker is off."""
     words = _words_of(page)
-    beside = {"1468": words.actions[0], "5070": words.risk}.get(page.name)
-    return beside or words.cause
+    related_words = {"1468": words.actions[0], "5070": words.risk}.get(page.name)
+    return related_words or words.cause
 
 
 def render(page: ErrorPage) -> str:

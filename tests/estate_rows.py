@@ -63,8 +63,8 @@ def endpoint(number: int, **columns: Any) -> Row:
 
 def request(service_name: str, **columns: Any) -> Row:
     """Return a request for a route on record, which Sales made an hour before noon."""
-    made = {"requested_at": "2026-01-05T11:00:00Z", "message_id": "m0"}
-    return {**_SALES, "service_name": service_name, **made, **columns}
+    values = {"requested_at": "2026-01-05T11:00:00Z", "message_id": "m0"}
+    return {**_SALES, "service_name": service_name, **values, **columns}
 
 
 def observation(number: int, at: Any, source: str = "TRANSMISSION_QUEUE", **columns: Any) -> Row:

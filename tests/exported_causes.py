@@ -45,8 +45,8 @@ def shop(folder: Path, status: str = "", number: int | None = None, **views: Any
         "services": {"msdb": [], "Orders": [{"name": "//from"}]},
         **views,
     }
-    bound = given.pop("bound", None)
-    return whole_shop(folder, [{**row, "to_broker_instance": bound}], **given)
+    broker = given.pop("bound", None)
+    return whole_shop(folder, [{**row, "to_broker_instance": broker}], **given)
 
 
 def target(folder: Path, instance: str = "STOCK", **views: Any) -> Path:

@@ -140,12 +140,12 @@ def _routes(rng: random.Random, machine: str, services: list[str], at: datetime,
         # TRANSPORT.
         mirrored = address.lower().startswith("tcp") and rng.random() < 0.15
         service = rng.choice(services) if mirrored or (address != "TRANSPORT" and rng.random() < 0.65) else None
-        bound = mirrored or (service is not None and rng.random() < 0.4)
+        has_broker = mirrored or (service is not None and rng.random() < 0.4)
         routes.append(
             {
                 "name": name,
                 "remote_service_name": service,
-                "broker_instance": rng.choice((*IDS, IDS[0].upper())) if bound else None,
+                "broker_instance": rng.choice((*IDS, IDS[0].upper())) if has_broker else None,
                 "lifetime": at + rng.choice((-HOUR, HOUR)) if rng.random() < 0.15 else None,
                 "address": address,
                 "mirror_address": "tcp://mirror:4022" if mirrored else None,

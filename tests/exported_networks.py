@@ -157,10 +157,10 @@ def _waiting(row: Row) -> Row:
 
 
 def _ends(messages: list[Row], dialogs: list[Row]) -> list[Row]:
-    said = {(row["conversation_id"], row["is_initiator"]): row for row in dialogs}
+    exported_ends = {(row["conversation_id"], row["is_initiator"]): row for row in dialogs}
     ends: dict[str, Row] = {}
     for row in messages:
-        dialog = said.get((row["conversation_id"], row["is_initiator"]), {})
+        dialog = exported_ends.get((row["conversation_id"], row["is_initiator"]), {})
         ends[_handle(row)] = {
             "conversation_handle": _handle(row),
             "conversation_id": row["conversation_id"],

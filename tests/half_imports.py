@@ -331,9 +331,9 @@ def copy_halves(
 ) -> list[tuple[str, Path]]:
     """Import once, and return each commit with a copy of the tables after it, as a kill leaves them."""
     halves: list[tuple[str, Path]] = []
-    course = copy_of(start, folder / "course")
-    with watched(lambda name: halves.append((name, copy_of(course, folder / f"half {len(halves)}")))):
-        step(opener(), course)
+    interrupted_copy = copy_of(start, folder / "course")
+    with watched(lambda name: halves.append((name, copy_of(interrupted_copy, folder / f"half {len(halves)}")))):
+        step(opener(), interrupted_copy)
     return halves
 
 

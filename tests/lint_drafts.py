@@ -91,7 +91,7 @@ def sales(
     return build
 
 
-def beside(address: str, build: Callable[[], EstateDraft]) -> Callable[[], EstateDraft]:
+def with_instance(address: str, build: Callable[[], EstateDraft]) -> Callable[[], EstateDraft]:
     """An estate with one more instance, which has an address."""
 
     def build_both() -> EstateDraft:

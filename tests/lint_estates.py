@@ -16,7 +16,6 @@ from tests.lint_drafts import (
     TO_STOCK,
     asked_by_a_gate,
     asking,
-    beside,
     both_hold,
     configuration,
     databases,
@@ -34,6 +33,7 @@ from tests.lint_drafts import (
     versions,
     with_depot,
     with_disabled,
+    with_instance,
     without_broker_id,
 )
 from tests.lint_targets import (
@@ -106,10 +106,10 @@ HAS: tuple[Estate, ...] = (
     # A loopback name leads to the other instance of the machine.
     Estate(
         "SBR021",
-        beside("tcp://one:5022", sales("tcp://localhost:5022", "Elsewhere")),
+        with_instance("tcp://one:5022", sales("tcp://localhost:5022", "Elsewhere")),
         [("beside", "msdb", "Elsewhere")],
     ),
-    Estate("SBR015", beside("tcp://one:5022", sales("tcp://localhost:5022", "Elsewhere", "id-far")), _R),
+    Estate("SBR015", with_instance("tcp://one:5022", sales("tcp://localhost:5022", "Elsewhere", "id-far")), _R),
     Estate("SBR022", routes(("one", "Sales", "R", "tcp://two:4022", "Lost")), [("two", "msdb", "Lost")]),
     Estate("SBR023", pair, [("one", "msdb", "Sales"), ("two", "msdb", "Stock")]),
     Estate("SBR024", lambda: pair(local=False), [("one", "msdb", "Sales"), ("two", "msdb", "Stock")]),
@@ -289,7 +289,7 @@ HAS_NOT: tuple[Estate, ...] = tuple(
         ("SBR048", sales("tcp://10.0.0.7:4022", "Elsewhere")),
         ("SBR032", sales("tcp://two:4022", "Stock")),
         ("SBR032", sales("tcp://far:5022", "Elsewhere")),
-        ("SBR032", beside("tcp://one:5022", sales("tcp://localhost:5022", "Elsewhere"))),
+        ("SBR032", with_instance("tcp://one:5022", sales("tcp://localhost:5022", "Elsewhere"))),
         ("SBR033", configuration(named=True)),
         ("SBR034", databases(("two", "Idle", "id-idle-2"), enabled=False)),
         ("SBR035", pair),

@@ -130,7 +130,7 @@ class LogsInMemory:
         """Open one log, None if there is no table: `look` opens one after the other."""
         return OpenedLog(key, self.logs[key], self.cleaned.get(key, 0)) if key in self.logs else None
 
-    def look(self, keys: Iterable[str]) -> dict[str, OpenedLog]:
+    def open_logs(self, keys: Iterable[str]) -> dict[str, OpenedLog]:
         return {key: log for key in keys if (log := self.look_at(key)) is not None}
 
     def last_run(self, coming: str | None = None) -> tuple[OpenedLog | None, LastRun | None]:
@@ -162,8 +162,8 @@ class LogsInMemory:
         """Return a table's rows at a version."""
         return self.logs[key].rows(version)
 
-    def put(self, key: str, rows: Rows, mark: CommitMark, *, adds: bool) -> None:
-        self._put(key, rows, mark.as_text(), adds=adds)
+    def put(self, key: str, rows: Rows, commit_mark: CommitMark, *, adds: bool) -> None:
+        self._put(key, rows, commit_mark.as_text(), adds=adds)
 
     def _put(self, key: str, rows: Rows, metadata: str | None, *, adds: bool, **turn: int | None) -> None:
         if key not in self.logs and self.creates_first:
@@ -177,33 +177,33 @@ class LogsInMemory:
             return
         self.logs[key] = log.and_then("WRITE", log.rows() | rows if adds else rows, metadata, **turn)
 
-    def erase(self, key: str, rows: Rows, mark: CommitMark) -> int:
+    def erase(self, key: str, rows: Rows, commit_mark: CommitMark) -> int:
         log = self.logs[key]
         erased = log.rows() & rows
         if erased:
-            self.logs[key] = log.and_then("MERGE", log.rows() - rows, mark.as_text())
+            self.logs[key] = log.and_then("MERGE", log.rows() - rows, commit_mark.as_text())
         return len(erased)
 
-    def replace(self, key: str, rows: Rows, mark: CommitMark, within: frozenset[int]) -> None:
+    def replace(self, key: str, rows: Rows, commit_mark: CommitMark, within: frozenset[int]) -> None:
         """Replace the rows whose first value is in ``within``."""
         log = self.logs[key]
         after = frozenset(row for row in log.rows() if row[0] not in within) | rows
         if after != log.rows():
-            self.logs[key] = log.and_then("WRITE", after, mark.as_text())
+            self.logs[key] = log.and_then("WRITE", after, commit_mark.as_text())
 
-    def restore(self, key: str, version: int, mark: CommitMark) -> None:
+    def restore(self, key: str, version: int, commit_mark: CommitMark) -> None:
         log = self.logs[key]
         if log.rows(version) != log.rows():
-            self.logs[key] = log.and_then("RESTORE", log.rows(version), mark.as_text(), restored=version)
+            self.logs[key] = log.and_then("RESTORE", log.rows(version), commit_mark.as_text(), restored=version)
 
-    def record(self, row: Mapping[str, Any], mark: CommitMark, turn: int, since: int | None = None) -> bool:
+    def record(self, row: Mapping[str, Any], commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
         entries = self.logs["runs"].entries if "runs" in self.logs else ()
         if any(entry.turn >= turn and entry.order == since for entry in entries):
             return False
         plain = {k: tuple(sorted(v.items())) if isinstance(v, Mapping) else v for k, v in row.items()}
         number = len(self.logs["runs"].rows()) if "runs" in self.logs else 0
         rows = frozenset({(number, tuple(sorted(plain.items())))})
-        self._put("runs", rows, mark.as_text(), adds=True, turn=turn, order=since)
+        self._put("runs", rows, commit_mark.as_text(), adds=True, turn=turn, order=since)
         return True
 
     def restore_by_hand(self, key: str, version: int) -> None:

@@ -19,7 +19,7 @@ class TableLog(Protocol):
     def tables(self) -> OutputTables:
         """The table, as a run sees it."""
 
-    def write(self, rows: frozenset[str], mark: CommitMark, *, adds: bool) -> None:
+    def write(self, rows: frozenset[str], commit_mark: CommitMark, *, adds: bool) -> None:
         """Append rows, or replace all rows."""
 
     def by_hand(self, operation: str) -> None:
@@ -38,8 +38,8 @@ class LogInMemory:
     def __init__(self, *, by_name: bool = False, creates_first: bool = False) -> None:
         self.tables = LogsInMemory([KEY], by_name=by_name, creates_first=creates_first)
 
-    def write(self, rows: frozenset[str], mark: CommitMark, *, adds: bool) -> None:
-        self.tables.put(KEY, rows, mark, adds=adds)
+    def write(self, rows: frozenset[str], commit_mark: CommitMark, *, adds: bool) -> None:
+        self.tables.put(KEY, rows, commit_mark, adds=adds)
 
     def by_hand(self, operation: str) -> None:
         self.tables.by_hand(KEY, operation)
@@ -86,7 +86,7 @@ def assert_like_the_log_in_memory(stored: TableLog, memory: LogInMemory, first: 
         assert stored.rows() == memory.rows(), name
         assert _log(stored.tables).version == _log(memory.tables).version, name
     # A commit stays as it is, so the last state tells of all before it.
-    assert _told(stored.tables) == _told(memory.tables)
+    assert _commits_of(stored.tables) == _commits_of(memory.tables)
     log = _log(stored.tables)
     commits, numbers = log.commits_after(-1), range(log.version + 1)
     ids = [log.identity(version) or "" for version in numbers]
@@ -100,10 +100,10 @@ def assert_like_the_log_in_memory(stored: TableLog, memory: LogInMemory, first: 
 
 
 def _log(tables: OutputTables) -> OutputLog:
-    return tables.look([KEY])[KEY]
+    return tables.open_logs([KEY])[KEY]
 
 
-def _told(tables: OutputTables) -> list[tuple[int, str, CommitMark | None, int | None]]:
+def _commits_of(tables: OutputTables) -> list[tuple[int, str, CommitMark | None, int | None]]:
     return [(c.version, _kind(c.operation), c.commit_mark, c.restored) for c in _log(tables).commits_after(-1)]
 
 

@@ -49,8 +49,8 @@ class PublicName:
     @property
     def docstring(self) -> str:
         """Return the docstring without indentation, or empty text for an inherited one."""
-        said = vars(self.value).get("__doc__") if isinstance(self.value, type) else self.value.__doc__
-        return inspect.cleandoc(said or "")
+        docstring = vars(self.value).get("__doc__") if isinstance(self.value, type) else self.value.__doc__
+        return inspect.cleandoc(docstring or "")
 
     @property
     def summary(self) -> str:
@@ -86,8 +86,8 @@ class PublicName:
             for node in ast.walk(ast.parse(_source(self.sections.get("Example", ""))))
             if isinstance(node, ast.Name)
         ]
-        made = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-        return any(node.id in GIVEN and node.id not in made for node in names)
+        assigned = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        return any(node.id in GIVEN and node.id not in assigned for node in names)
 
     def entries(self, section: str) -> list[str]:
         """Return the names that a section explains, in their order."""

@@ -35,7 +35,7 @@ class Busy:
         """A step."""
         return nullcontext()
 
-    def say(self, text: str) -> None:
+    def show_progress(self, text: str) -> None:
         """Ignore the progress of an activity."""
 
     def watch(self, spark: SparkSession) -> None:

@@ -311,8 +311,8 @@ def _logged_in() -> bytes:
     collation = _token(0xE3, b"\x07\x05" + _COLLATION + b"\x00")
     size = _token(0xE3, b"\x04" + _name("4096") + _name("4096"))
     accepted = _token(0xAD, b"\x01" + bytes.fromhex("74000004") + _name("TDS") + bytes((16, 0, 4, 135)))
-    told = _fault(Fault(5701, "Changed database context to 'master'.", 0))
-    return database + told + collation + accepted + size + _done(0)
+    notice = _fault(Fault(5701, "Changed database context to 'master'.", 0))
+    return database + notice + collation + accepted + size + _done(0)
 
 
 def _fault(fault: Fault) -> bytes:

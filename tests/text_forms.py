@@ -206,10 +206,10 @@ def _at_random(rng: random.Random, parts: tuple[str, ...]) -> Iterator[str]:
 
 def differences(texts: Sequence[str | None], found: Sequence[Any], wanted: Sequence[Any]) -> list[str]:
     """The first few texts that are read otherwise: each from where the two readings begin to differ."""
-    told = []
+    differing = []
     for one, got, expected in zip(texts, found, wanted, strict=True):
         if got != expected:
             signs = enumerate(zip(str(got), str(expected), strict=False))
             at = next((place for place, (here, there) in signs if here != there), 0)
-            told.append(f"{str(one)[:20]!a}: {str(got)[at:][:8]!a} not {str(expected)[at:][:8]!a}")
-    return told[:3]
+            differing.append(f"{str(one)[:20]!a}: {str(got)[at:][:8]!a} not {str(expected)[at:][:8]!a}")
+    return differing[:3]

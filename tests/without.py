@@ -95,9 +95,9 @@ class CommandsWithout:
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in _PLATFORM}
+    variables = {name: value for name, value in os.environ.items() if name not in _PLATFORM}
     own = {"PATH": "", "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "COLUMNS": "200", "NO_COLOR": "1"}
-    return {**kept, **own}
+    return {**variables, **own}
 
 
 def run_python(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -49,7 +49,7 @@ def deliver_here(stuck: StuckMessage) -> Remedy | None:
         f"The service is in {named(destination)} of this instance, but no LOCAL route of {named(search.scope)}"
         " leads to it."
     )
-    names_in_use = stuck.here.route_names.get(search.scope, frozenset())
+    names_in_use = stuck.sql_instance.route_names.get(search.scope, frozenset())
     if search.step is MatchingStep.NO_MATCH and text.collated(AUTO_CREATED) not in names_in_use:
         created = statements.create_route(AUTO_CREATED, statements.with_clause(address=LOCAL_ADDRESS))
         action = "Create the LOCAL route that SQL Server makes with a database, and that somebody dropped."
@@ -133,8 +133,8 @@ def is_wrong_address(stuck: StuckMessage, stuck_there: StuckMessage) -> bool:
     Arguments as for `lead_past`.
     """
     is_named = any(route.service == stuck.service for route in _reported(stuck))
-    is_dead_end = stuck_there.here.is_forwarding_known and not stuck_there.here.is_forwarding
-    has_near = any(near.instance == stuck_there.instance for near in stuck_there.near)
+    is_dead_end = stuck_there.sql_instance.is_forwarding_known and not stuck_there.sql_instance.is_forwarding
+    has_near = any(near.instance == stuck_there.instance for near in stuck_there.near_misses)
     return is_named and is_dead_end and not stuck_there.holders_here and not has_near
 
 
@@ -163,7 +163,7 @@ def _find_address_fault(stuck: StuckMessage, route: EstateRoute) -> str | None:
     """Describe the fault of a route's address, or return None if it may be right."""
     if route.kind is not AddressKind.NETWORK or route.mirror_address is not None or route.address is None:
         return None
-    owners = stuck.estate.network.owners(route.address, stuck.here)
+    owners = stuck.estate.network.owners(route.address, stuck.sql_instance)
     if not owners:
         return stuck.estate.find_other_port(route.address)
     if stuck.back_to is not None:

@@ -29,7 +29,10 @@ def enable_scope(stuck: StuckMessage) -> Remedy:
     """Advise ENABLE_BROKER for the searched database, which has its broker off."""
     scope = stuck.last.scope
     return enable_database(
-        stuck.estate, stuck.here, scope, f"The broker of {named(scope)} is off: its routes are not searched."
+        stuck.estate,
+        stuck.sql_instance,
+        scope,
+        f"The broker of {named(scope)} is off: its routes are not searched.",
     )
 
 
@@ -41,7 +44,7 @@ def enable_target(stuck: StuckMessage) -> Remedy | None:
     in_own_database = [holder for holder in fitting if holder.name == stuck.database]
     first = (in_own_database or fitting)[0].name
     return enable_database(
-        stuck.estate, stuck.here, first, f"The service is in {named(first)}, whose broker is off."
+        stuck.estate, stuck.sql_instance, first, f"The service is in {named(first)}, whose broker is off."
     )
 
 
@@ -95,19 +98,19 @@ def _enable_later(estate: AdviceEstate, place: RemedyPlace, database: str, cause
     if facts.is_in_group:
         feature, risk = "an availability group", _LEAVE_RISK
         removal = f"ALTER AVAILABILITY GROUP [<group>] REMOVE DATABASE {name};"
-        back = f"ALTER AVAILABILITY GROUP [<group>] ADD DATABASE {name};"
+        rejoining = f"ALTER AVAILABILITY GROUP [<group>] ADD DATABASE {name};"
         joins = "Then restore it on each secondary and join it there, or let automatic seeding do so."
     else:
         feature, risk = "a mirroring session", _LEAVE_RISK
         removal = f"ALTER DATABASE {name} SET PARTNER OFF;"
-        back = f"ALTER DATABASE {name} SET PARTNER = N'<TCP://partner:port>';"
+        rejoining = f"ALTER DATABASE {name} SET PARTNER = N'<TCP://partner:port>';"
         joins = "Then restore it on the partner WITH NORECOVERY, and set the partner on both sides."
     actions = (
         f"{named(database)} is in {feature}, where SQL Server refuses ENABLE_BROKER (error 1468).",
         "On the primary, take it out, enable the broker, and put it back.",
         joins,
     )
-    lines = (None if name is None else removal, enabled, None if name is None else back)
+    lines = (None if name is None else removal, enabled, None if name is None else rejoining)
     return to_fill_in(place, cause, actions, *lines, risk=risk, confidence=Confidence.LIKELY)
 
 
@@ -223,15 +226,15 @@ def part_from_holder(stuck: StuckMessage) -> Remedy | None:
     if stuck.last.step is not MatchingStep.REPLY:
         return None
     broker = stuck.last.known_broker
-    bound = [
+    databases_of_broker = [
         database.name
-        for database in stuck.here.databases.values()
+        for database in stuck.sql_instance.databases.values()
         if broker is not None and database.broker == broker
     ]
     holders = [RemedyPlace(name, holder.name) for name, holder in stuck.holders_elsewhere()]
-    if not bound or not holders:
+    if not databases_of_broker or not holders:
         return None
-    reached = stuck.place(min(bound))
+    reached = stuck.place(min(databases_of_broker))
     return _part_copy_at(reached, [reached, *holders], stuck.back_to)
 
 

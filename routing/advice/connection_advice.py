@@ -220,10 +220,10 @@ def _look_at_connection(status: ReportedStatus) -> Remedy | None:
     if status.address is None:
         return None
     place, peer = status.find_target(), status.find_peer()
-    there = f"The messages are sent to {named(status.address)}."
+    sent_to = f"The messages are sent to {named(status.address)}."
     return (
         server_remedies.start_endpoint(status.server, status.instance, _AWAY)
-        or (None if peer is None else server_remedies.start_endpoint(status.server, peer.name, there))
+        or (None if peer is None else server_remedies.start_endpoint(status.server, peer.name, sent_to))
         or correct_port(status)
         or handshake_remedies.agree_on_encryption(status)
         or handshake_remedies.agree_on_authentication(status)
@@ -463,7 +463,7 @@ def open_master_key(status: ReportedStatus) -> Remedy:
 
 def _database_in_text(status: ReportedStatus) -> RemedyPlace | None:
     """Return the database of the sender's instance in the text, or None if it names no known one."""
-    known_databases = {*status.here.databases, status.database}
+    known_databases = {*status.sender_instance.databases, status.database}
     quoted_databases = [name for name in status.quoted_names if name in known_databases]
     return RemedyPlace(status.instance, quoted_databases[-1]) if quoted_databases else None
 
@@ -493,12 +493,12 @@ def enable_target_broker(status: ReportedStatus) -> Remedy:
 
 def enable_own_broker(status: ReportedStatus) -> Remedy:
     """Return ENABLE_BROKER of the sending database."""
-    return enable_database(status.estate, status.here, status.database, _entry(status).cause)
+    return enable_database(status.estate, status.sender_instance, status.database, _entry(status).cause)
 
 
 def enable_msdb_broker(status: ReportedStatus) -> Remedy:
     """Advise to enable the broker of msdb."""
-    return enable_database(status.estate, status.here, MSDB, _entry(status).cause)
+    return enable_database(status.estate, status.sender_instance, MSDB, _entry(status).cause)
 
 
 def open_target(status: ReportedStatus) -> Remedy:

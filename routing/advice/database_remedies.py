@@ -98,8 +98,8 @@ def open_holder(server: ServerEvidence, instance: str, service: str) -> Remedy |
     remedy = open_database(server, RemedyPlace(instance, closed[0])) if closed else None
     if remedy is None:
         return None
-    others = f" So are {join_words(map(named, closed[1:]))}." if closed[1:] else ""
-    cause = f"{remedy.cause}{others} Its services are not in these exports: it may hold {named(service)}."
+    more_databases = f" So are {join_words(map(named, closed[1:]))}." if closed[1:] else ""
+    cause = f"{remedy.cause}{more_databases} Its services are not in these exports: it may hold {named(service)}."
     actions = (*remedy.actions, "If it does not hold the service, find the instance that does, and route there.")
     return replace(remedy.with_confidence_at_most(Confidence.TO_BE_CHECKED), cause=cause, actions=actions)
 

@@ -69,13 +69,13 @@ class EstateTrouble:
     """A trouble in a database: ``count`` is its number of messages or endpoints, ``remedy`` the advice."""
 
     kind: TroubleKind
-    what: str
+    summary: str
     count: int
     remedy: Remedy
 
     def as_object(self) -> JsonObject:
         """Return its JSON values. See docs/reference/json.md for the keys."""
-        return {"kind": str(self.kind), "what": self.what, "count": self.count, **self.remedy.as_object()}
+        return {"kind": str(self.kind), "what": self.summary, "count": self.count, **self.remedy.as_object()}
 
 
 def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
@@ -128,10 +128,10 @@ def find_brokers_off(estate: AdviceEstate, *, in_use_only: bool) -> list[EstateT
         is_replica = facts.is_in_group and not estate.server.is_primary(instance)
         if (in_use_only and (instance, database) not in in_use) or is_replica or not facts.may_be_enabled:
             continue
-        what = f"the broker of {named(database)} is off"
+        summary = f"the broker of {named(database)} is off"
         cause = f"The broker of {named(database)} is off: it sends and takes no messages."
         troubles.append(
-            EstateTrouble(TroubleKind.BROKER_OFF, what, 1, enable_database(estate, holder, database, cause))
+            EstateTrouble(TroubleKind.BROKER_OFF, summary, 1, enable_database(estate, holder, database, cause))
         )
     return troubles
 
@@ -415,5 +415,5 @@ def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:
     for name in server.endpoints:
         blocked = free_endpoint(server, name)
         if blocked is not None:
-            what = f"the endpoint of {named(name)} cannot listen on its port"
-            yield EstateTrouble(TroubleKind.PORT_SHARED, what, 1, blocked)
+            summary = f"the endpoint of {named(name)} cannot listen on its port"
+            yield EstateTrouble(TroubleKind.PORT_SHARED, summary, 1, blocked)

@@ -52,8 +52,15 @@ def read_peer_log(status: ReportedStatus) -> ReportedStatus | None:
     for line in status.server.log_lines(peer.name, _OF_BROKER):
         trouble, logged = _unwrap(status, line)
         if trouble is not None:
-            here, there = peer.name, status.instance
-            return replace(status, trouble=trouble, status_text=logged, instance=here, peer=there, supposed=None)
+            logging_instance, other_instance = peer.name, status.instance
+            return replace(
+                status,
+                trouble=trouble,
+                status_text=logged,
+                instance=logging_instance,
+                peer=other_instance,
+                supposed=None,
+            )
     return None
 
 
@@ -114,8 +121,8 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
             f"Compare the login with the one that the error log of {named(instance)} names.",
         )
         return Remedy(place, cause, actions, confidence=Confidence.LIKELY)
-    has = join_words(map(named, granted), _SHOWN_LOGINS) if granted else "no login"
-    by_export = "" if grants is None else f" By this export {has} has it."
+    grantees = join_words(map(named, granted), _SHOWN_LOGINS) if granted else "no login"
+    by_export = "" if grants is None else f" By this export {grantees} has it."
     cause = f"{login_text[0].upper()}{login_text[1:]} has no CONNECT permission on {at}.{by_export}"
     is_sure = grants is not None and status.server.was_exported("server_permissions", status.instance)
     confidence = Confidence.CERTAIN if is_sure else Confidence.LIKELY

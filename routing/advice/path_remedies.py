@@ -16,7 +16,7 @@ from routing.advice.stuck_messages import AdviceEstate, HopToMend, SentMessage, 
 from routing.cases.missing_knowledge import MissingKnowledge, gaps_on
 from routing.cases.near_misses import NearMiss
 from routing.render.phrases import named
-from routing.rules.judging import JudgedPath, PathWay
+from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.resolving import Verdict
 from routing.terms import Ending, Outcome, PathEnd, Reason
 
@@ -41,115 +41,131 @@ def find_remedies(
     Copies of the last database come first, because they are the cause whichever hop fails.
     """
     near: dict[NearMiss, None] = {}
-    sent = sent._replace(is_delivered=not path.there)
-    passed_instances = {hop.instance_name for path_way in path.all_ways for hop in path_way.hop_path.hops}
+    sent = sent._replace(is_delivered=not path.forward_paths)
+    passed_instances = {
+        hop.instance_name for possible_path in path.all_paths for hop in possible_path.hop_path.hops
+    }
     copies = (
-        remedy for path_way in path.failing for remedy in _part_copies_at(path_way, sent, estate, passed_instances)
+        remedy
+        for possible_path in path.failing_paths
+        for remedy in _part_copies_at(possible_path, sent, estate, passed_instances)
     )
     remedies = dict.fromkeys(copies)
-    for path_way in path.failing:
-        for stuck, remedy in _remedies_of(path_way, sent, estate):
-            near |= dict.fromkeys(stuck.near)
+    for possible_path in path.failing_paths:
+        for stuck, remedy in _remedies_of(possible_path, sent, estate):
+            near |= dict.fromkeys(stuck.near_misses)
             remedies[remedy] = None
     return list(near), list(remedies)
 
 
 def find_arrival(path: JudgedPath) -> RemedyPlace | None:
     """Return the place where all branches of a path deliver, or None if there is not exactly one."""
-    ends = {RemedyPlace(path_way.hop_path.instance or "", path_way.hop_path.database) for path_way in path.there}
-    is_delivered = all(path_way.hop_path.ending is Ending.DELIVERED for path_way in path.there)
+    ends = {
+        RemedyPlace(possible_path.hop_path.instance or "", possible_path.hop_path.database)
+        for possible_path in path.forward_paths
+    }
+    is_delivered = all(possible_path.hop_path.ending is Ending.DELIVERED for possible_path in path.forward_paths)
     return next(iter(ends)) if is_delivered and len(ends) == 1 else None
 
 
 def find_silence_remedies(path: JudgedPath, sent: SentMessage, silent: SilentMessages) -> list[Remedy]:
     """Return the remedies for messages that are not acknowledged although no hop is known to fail."""
     estate = silent.estate
-    arriving = [path_way for path_way in path.there if path_way.hop_path.ending is Ending.DELIVERED]
+    arriving = [
+        possible_path for possible_path in path.forward_paths if possible_path.hop_path.ending is Ending.DELIVERED
+    ]
     copies = dict.fromkeys(
-        remedy for path_way in path.all_ways for remedy in _part_copies_at(path_way, sent, estate)
+        remedy for possible_path in path.all_paths for remedy in _part_copies_at(possible_path, sent, estate)
     )
     if copies:
         return list(copies)
-    causes, wrong_ports = find_causes(silent), find_wrong_ports(path.back, sent, estate)
+    causes, wrong_ports = find_causes(silent), find_wrong_ports(path.return_paths, sent, estate)
     if wrong_ports:
         return [*wrong_ports, *(cause for cause in causes if cause.statement is not None)]
     if causes:
         return [_check_way_back(path, cause) for cause in causes]
-    outdated = {gap.instance: None for gap in gaps_on(path) if gap.what is MissingKnowledge.OUTDATED}
+    outdated = {gap.instance: None for gap in gaps_on(path) if gap.missing is MissingKnowledge.OUTDATED}
     if outdated:
         return [say_outdated(silent, instance) for instance in outdated]
     if path.end is PathEnd.DELIVERED and arriving:
         mended = _mended_hop(arriving[0], len(arriving[0].hop_path.hops) - 1)
         remedy = remedy_of(estate.describe_at_hop(sent, mended, is_return=False))
         return [with_next_steps(silent, replace(remedy, cause=_SENT_RIGHTLY))]
-    return find_wrong_ports(path.there, sent, estate) or [
+    return find_wrong_ports(path.forward_paths, sent, estate) or [
         Remedy(RemedyPlace(sent.instance, sent.database), _SILENCE_CAUSE, _SILENCE_ACTIONS)
     ]
 
 
 def _check_way_back(path: JudgedPath, cause: Remedy) -> Remedy:
     """Add a check of the address to which acknowledgements leave the known instances, to words without it."""
-    unknown = [way.hop_path.address for way in path.back if way.hop_path.ending is Ending.LEFT_ESTATE]
+    unknown = [way.hop_path.address for way in path.return_paths if way.hop_path.ending is Ending.LEFT_ESTATE]
     if cause.statement is not None or not unknown:
         return cause
     check = f"Check that {named(unknown[0])}, to which the route back leads, is the sender's address."
     return replace(cause, actions=(check, *cause.actions))
 
 
-def find_wrong_ports(ways: Sequence[PathWay], sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
+def find_wrong_ports(
+    possible_paths: Sequence[PossiblePath], sent: SentMessage, estate: AdviceEstate
+) -> list[Remedy]:
     """Correct routes to an unknown port of a known machine, on paths in one direction."""
     stuck = (
         estate.describe_at_hop(
-            sent, _mended_hop(path_way, len(path_way.hop_path.hops) - 1), is_return=path_way.is_return
+            sent,
+            _mended_hop(possible_path, len(possible_path.hop_path.hops) - 1),
+            is_return=possible_path.is_return,
         )
-        for path_way in ways
-        if path_way.hop_path.ending is Ending.LEFT_ESTATE
-        and estate.find_other_port(path_way.hop_path.address or "")
+        for possible_path in possible_paths
+        if possible_path.hop_path.ending is Ending.LEFT_ESTATE
+        and estate.find_other_port(possible_path.hop_path.address or "")
     )
     return list(dict.fromkeys(remedy for remedy in map(correct_address, stuck) if remedy is not None))
 
 
 def _part_copies_at(
-    path_way: PathWay, sent: SentMessage, estate: AdviceEstate, passed_instances: Collection[str] | None = None
+    possible_path: PossiblePath,
+    sent: SentMessage,
+    estate: AdviceEstate,
+    passed_instances: Collection[str] | None = None,
 ) -> list[Remedy]:
     """Return the remedies for a branch that ends at one of several databases with one broker instance.
 
     With ``passed_instances``, only copies count that routes connect with one of these instances.
     """
-    hop_path = path_way.hop_path
+    hop_path = possible_path.hop_path
     if hop_path.ending is not Ending.DELIVERED or hop_path.instance is None:
         return []
     reached, sender = RemedyPlace(hop_path.instance, hop_path.database), RemedyPlace(sent.instance, sent.database)
-    if not path_way.is_return:
+    if not possible_path.is_return:
         return part_copies(estate, reached, sent.service, passed_instances=passed_instances)
     return part_copies(estate, reached, sent.from_service or "", sender)
 
 
 def _remedies_of(
-    path_way: PathWay, sent: SentMessage, estate: AdviceEstate
+    possible_path: PossiblePath, sent: SentMessage, estate: AdviceEstate
 ) -> Iterator[tuple[StuckMessage, Remedy]]:
-    if path_way.hop_path.ending is Ending.DELIVERED:
+    if possible_path.hop_path.ending is Ending.DELIVERED:
         # The acknowledgement is the one that fails, or it goes to a copy.
         return
 
     def describe(number: int) -> StuckMessage:
-        return estate.describe_at_hop(sent, _mended_hop(path_way, number), is_return=path_way.is_return)
+        return estate.describe_at_hop(sent, _mended_hop(possible_path, number), is_return=possible_path.is_return)
 
-    is_loop = path_way.hop_path.ending is Ending.LOOP
-    number = _loop_to_break(path_way, describe) if is_loop else len(path_way.hop_path.hops) - 1
+    is_loop = possible_path.hop_path.ending is Ending.LOOP
+    number = _loop_to_break(possible_path, describe) if is_loop else len(possible_path.hop_path.hops) - 1
     stuck = describe(number)
     before = None if number == 0 else describe(number - 1)
     if before is not None:
         route, source = before.verdict.route_name, RemedyPlace(before.instance, before.scope)
         at_replica = lead_to_listener(estate, stuck.instance, source, route) or (
-            None if path_way.is_return else lead_to_principal(estate, stuck.instance, before)
+            None if possible_path.is_return else lead_to_principal(estate, stuck.instance, before)
         )
         if at_replica is not None:
             yield stuck, at_replica
             return
-    anew = None if before is None or path_way.is_return else pin_anew(before, stuck)
-    if anew is not None:
-        yield stuck, anew
+    rebinding = None if before is None or possible_path.is_return else pin_anew(before, stuck)
+    if rebinding is not None:
+        yield stuck, rebinding
         return
     past = None if before is None else lead_past(before, stuck)
     remedy = remedy_of(stuck)
@@ -157,7 +173,7 @@ def _remedies_of(
     if past is not None and before is not None and not is_at_copy and is_wrong_address(before, stuck):
         yield stuck, past
         return
-    if remedy.statement is None and _is_bound_to_old(stuck) and not path_way.is_return:
+    if remedy.statement is None and _is_bound_to_old(stuck) and not possible_path.is_return:
         # End a dialog that is bound to an old id, and begin it again in the database that began it.
         remedy = replace(remedy, place=RemedyPlace(sent.instance, sent.database))
     yield stuck, remedy
@@ -175,9 +191,9 @@ def _is_bound_to_old(stuck: StuckMessage) -> bool:
     return stuck.verdict.reason is Reason.BROKER_INSTANCE_NOT_FOUND and bool(stuck.holders_here)
 
 
-def _loop_to_break(path_way: PathWay, describe: Callable[[int], StuckMessage]) -> int:
+def _loop_to_break(possible_path: PossiblePath, describe: Callable[[int], StuckMessage]) -> int:
     """Return the hop of a loop to mend: one that holds the service, else the first that leads a message back."""
-    passed_instances = [hop.instance_name for hop in path_way.hop_path.hops]
+    passed_instances = [hop.instance_name for hop in possible_path.hop_path.hops]
     for number in range(len(passed_instances)):
         if describe(number).fitting_here:
             return number
@@ -191,13 +207,13 @@ def _loop_to_break(path_way: PathWay, describe: Callable[[int], StuckMessage]) -
     )
 
 
-def _mended_hop(path_way: PathWay, number: int) -> HopToMend:
-    hop = path_way.hop_path.hops[number]
+def _mended_hop(possible_path: PossiblePath, number: int) -> HopToMend:
+    hop = possible_path.hop_path.hops[number]
     verdict = hop.verdict
     if verdict is None:
         raise ValueError("a hop that is followed has a verdict")
     verdict = by_route(verdict, hop.route_name)
-    if path_way.hop_path.ending is Ending.LOOP:
+    if possible_path.hop_path.ending is Ending.LOOP:
         verdict = replace(verdict, outcome=Outcome.DROPPED, reason=Reason.ROUTING_LOOP)
     first = verdict.decision.first if verdict.decision is not None else None
     return HopToMend(hop, hop.scope if first is None else first.sender, verdict)
@@ -218,5 +234,5 @@ def by_route(verdict: Verdict, name: str | None) -> Verdict:
         address=reported_route.address,
         mirror_address=reported_route.mirror_address,
         alternative_routes=other_routes,
-        decision=decision._replace(first=last) if decision.again is None else decision._replace(again=last),
+        decision=decision._replace(first=last) if decision.second is None else decision._replace(second=last),
     )

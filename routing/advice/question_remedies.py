@@ -43,13 +43,13 @@ def find_path_remedies(
 
     The facts are read only if there are such hops.
     """
-    if not any(path.failing or path.unread_addresses for path in paths):
+    if not any(path.failing_paths or path.unread_addresses for path in paths):
         return ()
     estate, sent = AdviceEstate(read_facts()), _sent_of(judged)
     remedies = (
         remedy
         for path in paths
-        for remedy in (*find_remedies(path, sent, estate)[1], *find_wrong_ports(path.all_ways, sent, estate))
+        for remedy in (*find_remedies(path, sent, estate)[1], *find_wrong_ports(path.all_paths, sent, estate))
     )
     return tuple(dict.fromkeys(remedies))
 
@@ -91,7 +91,7 @@ def find_reported_remedies(
         service=message.service,
         target=reported.find_target(),
         conversations=conversations,
-        newest=judged.asked.row["enqueue_time"],
+        newest=judged.question.row["enqueue_time"],
         route=verdict.route_name,
         address=reported.address,
     )
@@ -113,5 +113,5 @@ def beside(read_facts: Callable[[], RemedyFacts], evidence: FileEvidence | None)
 
 def _sent_of(judged: JudgedQuestion) -> SentMessage:
     message = judged.message
-    from_service = judged.asked.row["from_service_name"] or None
+    from_service = judged.question.row["from_service_name"] or None
     return SentMessage(message.instance, message.database, message.service, from_service, message.t)

@@ -84,7 +84,7 @@ def renew_route_id(stuck: StuckMessage) -> Remedy | None:
         for route in _naming_service(stuck, search)
         if route.kind is AddressKind.LOCAL and route.broker is not None
     ]
-    old = [route for route in old if route.broker not in stuck.here.brokers]
+    old = [route for route in old if route.broker not in stuck.sql_instance.brokers]
     if not old or len(holders) != 1 or holders[0].broker is None or not holders[0].is_enabled:
         return None
     now = holders[0].broker
@@ -141,8 +141,10 @@ def _missed_routes(stuck: StuckMessage) -> Iterable[tuple[NearMiss, EstateRoute]
     """Yield the sender's routes that the messages missed, and that would lead them on."""
     if stuck.came_back:
         return
-    for near in stuck.near:
-        route = stuck.missed_route(near) if near.what == ROUTE and near.database == stuck.last.scope else None
+    for near in stuck.near_misses:
+        route = (
+            stuck.missed_route(near) if near.object_type == ROUTE and near.database == stuck.last.scope else None
+        )
         if route is not None and stuck.would_lead_on(route) and _would_match(stuck, route):
             yield near, route
 

@@ -340,25 +340,27 @@ def lead_from_loopback(
 
     Return None if the sender, or another known instance that the address leads to, may take the messages.
     """
-    here = estate.instances.get(sender.instance)
-    if address is None or here is None or text.host(address) not in _OWN_MACHINE:
+    sender_instance = estate.instances.get(sender.instance)
+    if address is None or sender_instance is None or text.host(address) not in _OWN_MACHINE:
         return None
     holders = {name for name, _ in estate.instances.holders_of(service)}
-    other_owners = [owner for owner in estate.network.owners(address, here) if owner.name != here.name]
-    if len(holders) != 1 or other_owners or service in here.holders:
+    other_owners = [
+        owner for owner in estate.network.owners(address, sender_instance) if owner.name != sender_instance.name
+    ]
+    if len(holders) != 1 or other_owners or service in sender_instance.holders:
         return None
     holder = next(iter(holders))
     machine = holder.partition("\\")[0]
-    if text.fold(machine) in here.machine_names:
+    if text.fold(machine) in sender_instance.machine_names:
         return None
-    chosen = estate.addresses.choose(holder, here)
+    chosen = estate.addresses.choose(holder, sender_instance)
     cause = (
         f"Route {named(route)} of {named(sender.database)} leads to {named(address)}, the machine of"
-        f" {named(here.name)} itself, but service {named(service)} is in {named(holder)}."
+        f" {named(sender_instance.name)} itself, but service {named(service)} is in {named(holder)}."
     )
     actions = [f"Let the route lead to the endpoint of {named(holder)}."]
     if chosen is not None and not chosen.is_certain:
-        actions.append(check_short_name(chosen.written, here.name))
+        actions.append(check_short_name(chosen.written, sender_instance.name))
     if chosen is None:
         quoted = statements.literal(f"tcp://{machine}:")
         clause = None if quoted is None else f" WITH ADDRESS = {quoted[:-1]}<port>'"

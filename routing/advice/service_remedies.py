@@ -122,7 +122,7 @@ def make_event_notification(server: ServerEvidence, place: RemedyPlace, service:
 
 def name_spellings(stuck: StuckMessage) -> Remedy | None:
     """Advise senders to use the name of a nearly equal service, because a service cannot be renamed."""
-    near = [miss for miss in stuck.near if miss.what == SERVICE and miss.service != stuck.service]
+    near = [miss for miss in stuck.near_misses if miss.object_type == SERVICE and miss.service != stuck.service]
     if not near:
         return None
     miss = near[0]
@@ -139,7 +139,9 @@ def name_spellings(stuck: StuckMessage) -> Remedy | None:
 
 def begin_anew(stuck: StuckMessage) -> Remedy | None:
     """Advise to begin new dialogs for those bound to a broker instance which no known database has."""
-    near = [miss for miss in stuck.near if miss.what == SERVICE and miss.differences == (OTHER_BROKER,)]
+    near = [
+        miss for miss in stuck.near_misses if miss.object_type == SERVICE and miss.differences == (OTHER_BROKER,)
+    ]
     if not near or stuck.last.pick is not None:
         return None
     miss = near[0]
@@ -177,9 +179,9 @@ def open_closed(stuck: StuckMessage) -> Remedy | None:
 def end_refused(stuck: StuckMessage) -> Remedy | None:
     """Advise how to end dialogs bound to a database of the instance without the service."""
     broker = stuck.last.known_broker
-    if broker is None or broker not in stuck.here.brokers:
+    if broker is None or broker not in stuck.sql_instance.brokers:
         return None
-    bound_databases = [one.name for one in stuck.here.databases.values() if has_id(one, broker)]
+    bound_databases = [one.name for one in stuck.sql_instance.databases.values() if has_id(one, broker)]
     cause = (
         f"The messages are bound to {named(min(bound_databases))}, which does not hold service"
         f" {named(stuck.service)}: SQL Server ends such a dialog with error 8490."
@@ -204,7 +206,7 @@ def enable_forwarding(stuck: StuckMessage) -> Remedy:
         first = "The messages come from the network"
     route = stuck.last.reported
     to = "" if route is None or route.address is None else f" to {named(route.address)}"
-    forwarding = "is off" if stuck.here.is_forwarding_known else "is not known to be on"
+    forwarding = "is off" if stuck.sql_instance.is_forwarding_known else "is not known to be on"
     cause = (
         f"{first}, route {named(stuck.verdict.route_name)} of {named(MSDB)} leads on{to}, and message forwarding"
         f" {forwarding}."

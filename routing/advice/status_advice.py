@@ -123,7 +123,7 @@ def _is_on_its_way(verdict: Verdict | None) -> bool:
 def _part_twins(status: ReportedStatus) -> Remedy:
     """Advise a new broker instance for one of several databases that share one, as far as the exports show it."""
     entry = STATUSES[status.trouble]
-    return part_twins(status.estate, status.here, status.database, entry.cause, entry.actions)
+    return part_twins(status.estate, status.sender_instance, status.database, entry.cause, entry.actions)
 
 
 def _end_dialogs(status: ReportedStatus) -> Remedy:

@@ -43,7 +43,7 @@ class ReportedStatus:
     peer: str | None = None
 
     @property
-    def here(self) -> SqlInstance:
+    def sender_instance(self) -> SqlInstance:
         """The sender's instance."""
         return self.estate.instances.get(self.instance) or SqlInstance(self.instance)
 
@@ -83,7 +83,7 @@ class ReportedStatus:
         """Find the instance that listens at the address. Return None unless there is exactly one."""
         if self.address is None:
             return None
-        owners = self.estate.network.owners(self.address, self.here)
+        owners = self.estate.network.owners(self.address, self.sender_instance)
         return owners[0] if len(owners) == 1 else None
 
     def find_peer(self) -> SqlInstance | None:
@@ -110,7 +110,7 @@ class ReportedStatus:
             on_machine = self.estate.find_instance_of_host(self.address)
             by_name = None if on_machine is None else _only(self._holders_of(on_machine))
             return None if on_machine is None or by_name is None else RemedyPlace(on_machine.name, by_name)
-        own_database = _only(self._holders_of(self.here))
+        own_database = _only(self._holders_of(self.sender_instance))
         if own_database is not None:
             return RemedyPlace(self.instance, own_database)
         targets = [

@@ -118,7 +118,7 @@ class AdviceEstate:
     def describe_stuck(self, sent: SentMessage, verdict: Verdict) -> StuckMessage:
         """Return the facts of messages that are stuck in the instance that sent or got them."""
         scope = sent.database or MSDB if verdict.last is None else verdict.last.scope
-        near = self._near.of(sent.instance, scope, sent.service, verdict.broker_instance, sent.t)
+        near = self._near.find(sent.instance, scope, sent.service, verdict.broker_instance, sent.t)
         place = self, sent.instance, sent.database, scope, sent.service
         return StuckMessage(*place, verdict, near, from_service=sent.from_service)
 
@@ -126,7 +126,7 @@ class AdviceEstate:
         """Return the facts of messages, or of their acknowledgement, at a hop of their path."""
         hop, verdict = mended.hop, mended.verdict
         service = (sent.from_service or "") if is_return else sent.service
-        near = self._near.of(hop.instance_name, hop.scope, service, verdict.broker_instance, sent.t)
+        near = self._near.find(hop.instance_name, hop.scope, service, verdict.broker_instance, sent.t)
         sender = RemedyPlace(sent.instance, sent.database)
         is_home = not is_return and sender == (hop.instance_name, mended.database)
         place = self, hop.instance_name, mended.database, hop.scope, service
@@ -140,7 +140,7 @@ class StuckMessage:
     """The facts of messages with one key that are stuck with one verdict.
 
     ``instance`` is the one where they are stuck. ``database`` is the sender there, or None if they came from the
-    network. ``scope`` is the database with the last searched routes: the sender or msdb. ``near`` are the
+    network. ``scope`` is the database with the last searched routes: the sender or msdb. ``near_misses`` are the
     `NearMisses` of the scope. ``back_to`` is the target of acknowledgements, or None for messages.
     ``from_service`` is the sending service, or None if it is unknown. ``is_reply`` is True for replies to messages
     that need no acknowledgement.
@@ -152,7 +152,7 @@ class StuckMessage:
     scope: str
     service: str
     verdict: Verdict
-    near: Sequence[NearMiss]
+    near_misses: Sequence[NearMiss]
     back_to: RemedyPlace | None = None
     from_service: str | None = None
     is_reply: bool = False
@@ -168,7 +168,7 @@ class StuckMessage:
         return self.verdict.broker_instance
 
     @property
-    def here(self) -> SqlInstance:
+    def sql_instance(self) -> SqlInstance:
         """The instance where the messages are stuck."""
         return self.instances.get(self.instance) or SqlInstance(self.instance)
 
@@ -189,17 +189,17 @@ class StuckMessage:
     @property
     def came_back(self) -> bool:
         """True if a route of the sender led back to its own instance, so that msdb's routes were searched."""
-        return self.verdict.decision is not None and self.verdict.decision.again is not None
+        return self.verdict.decision is not None and self.verdict.decision.second is not None
 
     @property
     def cannot_forward(self) -> bool:
         """Return True if they arrived from the network, and no route leads them on while forwarding is off."""
-        return self.database is None and not self.here.is_forwarding
+        return self.database is None and not self.sql_instance.is_forwarding
 
     @property
     def holders_here(self) -> ServiceHolders:
         """The databases of the instance with the service, regardless of their ids."""
-        return self.here.holders_of(self.service)
+        return self.sql_instance.holders_of(self.service)
 
     @property
     def fitting_here(self) -> list[Database]:
@@ -225,13 +225,13 @@ class StuckMessage:
 
     def create_route(self, database: str, clause: str | None) -> str | None:
         """Write CREATE ROUTE for a new route to the service, or return None if a name cannot be pasted."""
-        names_in_use = self.here.route_names.get(database, frozenset())
+        names_in_use = self.sql_instance.route_names.get(database, frozenset())
         name = self.estate.new_names.find(self.instance, database, self.service, clause, names_in_use)
         return statements.create_route(name, clause)
 
     def address_of(self, instance: str) -> TargetAddress | None:
         """Return an address under which this instance reaches another: with a port, and not its own."""
-        return self.estate.addresses.choose(instance, self.here)
+        return self.estate.addresses.choose(instance, self.sql_instance)
 
     def is_needed(self, service: str | None) -> bool:
         """Return True if a service of this very name is in use, or any known instance holds it."""
@@ -244,9 +244,9 @@ class StuckMessage:
 
     def missed_route(self, near: NearMiss) -> EstateRoute | None:
         """Return the last version of the route of a near miss, or None if it is not about a route."""
-        if near.what != ROUTE:
+        if near.object_type != ROUTE:
             return None
-        naming = self.here.routes.get(near.database, {}).get(near.service, ())
+        naming = self.sql_instance.routes.get(near.database, {}).get(near.service, ())
         route_versions = [route for route in naming if (route.name, route.broker) == (near.name, near.broker)]
         return route_versions[-1] if route_versions else None
 
@@ -261,7 +261,7 @@ class StuckMessage:
             return any(holder.is_enabled and has_id(holder, broker) for holder in self.holders_here)
         if (
             route.kind is not AddressKind.NETWORK
-            or route.compared in self.here.own_addresses
+            or route.compared in self.sql_instance.own_addresses
             or self.cannot_forward
         ):
             return False

@@ -87,7 +87,7 @@ _LOST = (str(Ending.DELAYED), str(Ending.DROPPED), str(Ending.LOOP))
 NO_OTHER_INSTANCES = OtherInstances()
 
 
-def request_lines(instance: SqlInstance, database: str, t: int, others: OtherInstances) -> list[Line]:
+def request_lines(instance: SqlInstance, database: str, t: int, other_instances: OtherInstances) -> list[Line]:
     """Return the paths of a database's request at a time, hop by hop, for at most `SHOWN` branches.
 
     Other instances are read only if the request leaves its own.
@@ -95,16 +95,16 @@ def request_lines(instance: SqlInstance, database: str, t: int, others: OtherIns
     instances: Mapping[str, SqlInstance] = {instance.name: instance}
     traces = _follow(instances, instance, database, t)
     if any(hop_path.ending is Ending.LEFT_ESTATE for trace in traces for hop_path in trace.hop_paths):
-        instances = {**others.read(), instance.name: instance}
+        instances = {**other_instances.read(), instance.name: instance}
         traces = _follow(instances, instance, database, t)
     hop_paths = list(dict.fromkeys(hop_path for trace in traces for hop_path in trace.hop_paths))
-    ends = [_end_line(hop_path, instances, others) for hop_path in hop_paths]
+    ends = [_end_line(hop_path, instances, other_instances) for hop_path in hop_paths]
     is_cut = any(trace.is_cut for trace in traces)
     is_lost = not is_cut and all(end["finding"] in _LOST for end in ends)
     request = {"service_name": BROKER_CONFIGURATION_SERVICE, "count": len(hop_paths)}
     lines = [line("REQUEST_PATH", "LOST" if is_lost else "FOLLOWED", **_place(instance.name, database), **request)]
     for hop_path, end in list(zip(hop_paths, ends, strict=True))[:SHOWN]:
-        lines += [*map(_hop_line, takewhile(others.is_known, hop_path.hops)), end]
+        lines += [*map(_hop_line, takewhile(other_instances.is_known, hop_path.hops)), end]
     if len(hop_paths) > SHOWN or is_cut:
         lines.append(line("REQUEST_END", str(Ending.TOO_MANY_WAYS), count=len(hop_paths)))
     return lines
@@ -130,9 +130,9 @@ def _hop_line(hop: PathHop) -> Line:
     )
 
 
-def _end_line(hop_path: HopPath, instances: Mapping[str, SqlInstance], others: OtherInstances) -> Line:
+def _end_line(hop_path: HopPath, instances: Mapping[str, SqlInstance], other_instances: OtherInstances) -> Line:
     for hop in hop_path.hops:
-        if not others.is_known(hop):
+        if not other_instances.is_known(hop):
             return line("REQUEST_END", str(Ending.NOT_KNOWN), **_place(hop.instance_name, hop.scope))
     is_off = hop_path.reason is Reason.FORWARDING_DISABLED and hop_path.instance is not None
     is_doubtful = is_off and not instances[hop_path.instance or ""].is_forwarding_known

@@ -17,7 +17,7 @@ from typing import Any
 from routing.cases.estate_sides import DiffSides, OneSide
 from routing.plan.checked_inputs import instances_of, network_of, requests_of
 from routing.rules.estate import AddressKind, EstateRoute, SqlInstance
-from routing.rules.judging import PathWay
+from routing.rules.judging import PossiblePath
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn
 from routing.rules.requesting import RouteRequest
@@ -36,29 +36,29 @@ _OF_ALL_SERVICES = (None, BROKER_CONFIGURATION_SERVICE)
 class AffectedServices:
     """The instances whose messages may all differ, and for other instances the affected services."""
 
-    whole: set[str] = field(default_factory=set)
+    instances: set[str] = field(default_factory=set)
     services: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, instance: str, service: str) -> None:
         """Add a service of an instance. Above a limit of services, all messages of the instance count."""
-        if instance in self.whole:
+        if instance in self.instances:
             return
         services = self.services.setdefault(instance, set())
         services.add(service)
         if len(services) > _MOST_SERVICES:
-            self.whole.add(instance)
+            self.instances.add(instance)
             del self.services[instance]
 
     def join(self, other: AffectedServices) -> None:
         """Add the instances and services of another difference."""
-        self.whole.update(other.whole)
+        self.instances.update(other.instances)
         for instance, services in other.services.items():
             for service in services:
                 self.add(instance, service)
 
     def may_differ(self, instance: str | None, service: str | None) -> bool:
         """Return True if messages of an instance to a service may be decided otherwise."""
-        return instance in self.whole or (instance is not None and service in self.services.get(instance, ()))
+        return instance in self.instances or (instance is not None and service in self.services.get(instance, ()))
 
     @property
     def filters(self) -> list[dict[str, list[str]]]:
@@ -66,8 +66,8 @@ class AffectedServices:
 
         Maybe some more, all messages of an instance to a service each time.
         """
-        value_sets = [{"instance_name": sorted(self.whole)}] if self.whole else []
-        partly = {name: services for name, services in self.services.items() if name not in self.whole}
+        value_sets = [{"instance_name": sorted(self.instances)}] if self.instances else []
+        partly = {name: services for name, services in self.services.items() if name not in self.instances}
         if partly:
             services = sorted(set().union(*partly.values()))
             value_sets.append({"instance_name": sorted(partly), "to_service_name": services})
@@ -88,7 +88,7 @@ def find_affected(diff_sides: DiffSides) -> AffectedServices:
     for name in old.keys() | new.keys():
         services = _services(old.get(name), new.get(name))
         if services is None:
-            affected.whole.add(name)
+            affected.instances.add(name)
         else:
             for service in services:
                 affected.add(name, service)
@@ -140,9 +140,9 @@ def _differing(old: Mapping[Any, Any], new: Mapping[Any, Any]) -> set[str | None
 
 def _find_changed_requests(before: OneSide, after: OneSide) -> Iterator[tuple[str, str]]:
     """Yield the instances and services whose requests on record count differently on one side."""
-    if before.asks is after.asks and before.at == after.at:
+    if before.route_requests is after.route_requests and before.at == after.at:
         return
-    old, new = (_states(one_side.asks, one_side.at) for one_side in (before, after))
+    old, new = (_states(one_side.route_requests, one_side.at) for one_side in (before, after))
     yield from {scope[::2] for scope in old.keys() | new.keys() if old.get(scope) != new.get(scope)}
 
 
@@ -187,12 +187,12 @@ class PathDifference:
         """Return True if the path of a sender's messages before may be another one after."""
         back_to = None if sender.back_to is None else sender.back_to.name
         return any(
-            self._may_path_differ(path_way, back_to if path_way.is_return else to.name)
-            for path_way in path.judged.all_ways
+            self._may_path_differ(possible_path, back_to if possible_path.is_return else to.name)
+            for possible_path in path.judged.all_paths
         )
 
-    def _may_path_differ(self, path_way: PathWay, service: str | None) -> bool:
-        path = path_way.hop_path
+    def _may_path_differ(self, possible_path: PossiblePath, service: str | None) -> bool:
+        path = possible_path.hop_path
         if any(self.affected.may_differ(hop.instance_name, service) for hop in path.hops):
             return True
         if self.affected.may_differ(path.instance, service):
@@ -211,7 +211,7 @@ class PathDifference:
         messages, for acknowledgements that may take another path.
         """
         selections = touched.filters
-        whole = self._reaching({*self.affected.whole, *self._senders_elsewhere})
+        whole = self._reaching({*self.affected.instances, *self._senders_elsewhere})
         if whole:
             selections.append({"instance_name": whole})
         if self.affected.services:

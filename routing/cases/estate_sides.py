@@ -64,7 +64,7 @@ class OneSide:
         return {key: columns for key, columns in self.settings.items() if columns is not other.settings.get(key)}
 
     @property
-    def asks(self) -> TableColumns | None:
+    def route_requests(self) -> TableColumns | None:
         """Its requests for routes on record, or None without such a table."""
         return self.settings.get("route_requests")
 

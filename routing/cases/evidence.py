@@ -282,7 +282,7 @@ def weigh(
         unread_queues=tuple(export.unread_queues),
         unread_scripts=tuple(unread_scripts),
         files_read=export.files_read + scripts_read,
-        files_skipped=export.files_skipped + len(set(scripts.every)) - scripts_read,
+        files_skipped=export.files_skipped + len(set(scripts.all_files)) - scripts_read,
     )
     return replace(evidence, log=log, of_scripts=options.stand_ins)
 
@@ -302,7 +302,7 @@ def _note_future_times(export: CatalogExport, scripts: ScriptFiles, options: Fil
     """Return a note on each export or script with a time in the future, if a clock is given."""
     if options.clock is None:
         return []
-    files = [file for file in scripts.every if file.exists()]
+    files = [file for file in scripts.all_files if file.exists()]
     times = ((str(file), datetime.fromtimestamp(file.stat().st_mtime, timezone.utc)) for file in files)
     of_exports = find_exports_to_come(export.rows, options.clock)
     return [f"{timed_export} (--time-zone)" for timed_export in of_exports] + find_scripts_to_come(

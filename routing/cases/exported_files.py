@@ -297,10 +297,11 @@ def no_row(rejected: Sequence[str]) -> InputError:
     return InputError(f"no row of the exports can be read, {join_bounded(rejected[:3], 'row', len(rejected))}")
 
 
-def unknown_message(asked: str) -> InputError:
+def unknown_message(message_id: str) -> InputError:
     """Say that no message waits that has this id, or belongs to this conversation."""
     return InputError(
-        f"no message of the transmission queues has the id {quote(asked)}, nor its conversation this id or handle",
+        f"no message of the transmission queues has the id {quote(message_id)},"
+        " nor its conversation this id or handle",
         "--format json lists all ids",
     )
 

@@ -86,7 +86,9 @@ class KnownTables:
         """Build the known tables from rows without a fault: the configuration, dialogs and route_requests."""
         return cls(network_of(tables), _dialogs_of(tables), chunks, other_instances)
 
-    def others(self, message: RoutedMessage, as_of: int | None) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
+    def judged_messages(
+        self, message: RoutedMessage, as_of: int | None
+    ) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
         """Yield all messages of its instance for its service that can be judged, as they ask, with dialogs."""
         for chunk in self.chunks(message.instance, message.service):
             dialogs, rows = _dialogs_of(chunk), chunk["messages"].dicts()
@@ -128,7 +130,7 @@ class JudgedQuestion:
     are those of the first. ``requests`` are the requests on record and from messages.
     """
 
-    asked: QuestionedMessage
+    question: QuestionedMessage
     message: RoutedMessage
     dialog: DialogFacts
     possible: tuple[tuple[Decision, Verdict], ...]
@@ -139,7 +141,7 @@ class JudgedQuestion:
     @property
     def is_undecided(self) -> bool:
         """Whether the dialog decides, and is not given."""
-        return self.asked.is_of_any_dialog and len(self.possible) > 1
+        return self.question.is_of_any_dialog and len(self.possible) > 1
 
 
 def judge_question(question: QuestionedMessage, known_tables: KnownTables) -> JudgedQuestion:
@@ -167,7 +169,7 @@ def _asking_others(
     """Yield the other messages that may open a request which this one asks for, until none can any more."""
     scopes = _asked_scopes(message, decisions, messages.requests[message.instance])
     # Other messages matter only if this one requests a route.
-    for other, dialog in known_tables.others(message, question.as_of) if scopes else ():
+    for other, dialog in known_tables.judged_messages(message, question.as_of) if scopes else ():
         position = (other.t, other.message_id)
         if all(scope.is_settled(*position) for scope in scopes):
             return
@@ -205,7 +207,7 @@ RUN_ID = "explain"
 def verdict_row(judged: JudgedQuestion) -> TableRow:
     """Return the columns of ``resolved_routes``, with null in columns that depend on an unknown dialog."""
     verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
-    rows = [{**_of_message(judged.asked, judged.message), **_columns_of(verdict)} for verdict in verdicts]
+    rows = [{**_of_message(judged.question, judged.message), **_columns_of(verdict)} for verdict in verdicts]
     return {
         name: value if all(row[name] == value for row in rows) else None for name, value in rows[0].items()
     } | {"run_id": RUN_ID, "attempt": 1}
@@ -257,16 +259,16 @@ class RemedyFacts:
     def of_columns(
         cls,
         tables: Mapping[str, TableColumns],
-        asked: Collection[str],
+        services: Collection[str],
         services_in_use: Collection[str],
         in_routes: Iterable[tuple[str, str | None]],
     ) -> RemedyFacts:
         """Return the facts from valid columns of instances, databases, services and routes.
 
-        ``asked`` are the target services of the message or its acknowledgement. ``in_routes`` has an instance and
-        an address for each route.
+        ``services`` are the target services of the message or its acknowledgement. ``in_routes`` has an instance
+        and an address for each route.
         """
-        alike = _find_alike(tables["services"].values["name"], asked)
+        alike = _find_alike(tables["services"].values["name"], services)
         named = tables["instances"].rows("instance_name", "addresses")
         return cls(
             instances_of({**tables, "services": tables["services"].naming("name", alike)}),
@@ -284,5 +286,5 @@ def find_spellings(names: Collection[str | None], services: Collection[str]) -> 
 
 def _find_alike(names: Iterable[str | None], services: Collection[str]) -> set[str]:
     """Return the names like those of services, which may be very long."""
-    asked = set(map(likeness, services))
-    return {name for name in set(names) if name is not None and likeness(name) in asked}
+    likenesses = set(map(likeness, services))
+    return {name for name in set(names) if name is not None and likeness(name) in likenesses}

@@ -174,8 +174,8 @@ class EstateKnowledge:
             return ()
         searches = [decision.first]
         is_requested = verdict.requested_in is not None
-        if decision.again is not None and verdict.last is decision.again:
-            searches.append(decision.again)
+        if decision.second is not None and verdict.last is decision.second:
+            searches.append(decision.second)
         gaps = {gap for search in searches for gap in self._of_search(instance, search, is_requested=is_requested)}
         if verdict.outcome in LEAVES and self._may_be_own(instance, verdict):
             gaps.add(KnowledgeGap(instance, None, self._addresses(instance)))
@@ -202,7 +202,7 @@ class EstateKnowledge:
         if not search.is_reply:
             routes = self.routes(name, search.scope)
             if routes is not None and (
-                routes.what is not MissingKnowledge.ALL_ROUTES
+                routes.missing is not MissingKnowledge.ALL_ROUTES
                 or (is_requested or search.step in _NAMES_NO_SERVICE)
             ):
                 yield routes
@@ -235,7 +235,7 @@ class EstateKnowledge:
             unread = {
                 database: gap
                 for database, gap in self._unread_services(name)
-                if not is_located or gap.what is not MissingKnowledge.ALL_SERVICES
+                if not is_located or gap.missing is not MissingKnowledge.ALL_SERVICES
             }
             # Without a match a LOCAL route is implied, for any id of the holder (step 6).
             search_facts = search.holders, search.sender, search.known_broker

@@ -254,10 +254,12 @@ SAID_EVERY = 1_000
 """The number of judged messages between two reports of progress."""
 
 
-def decide_all(estate: CheckedEstate, say: Callable[[str], None] = lambda text: None) -> list[MessageResult]:
+def decide_all(
+    estate: CheckedEstate, on_progress: Callable[[str], None] = lambda text: None
+) -> list[MessageResult]:
     """Return the results of all messages of the queues: every row that was read, and not rejected, is one.
 
-    ``say`` is called with how many messages are judged.
+    ``on_progress`` is called with how many messages are judged.
     """
     evidence, knowledge = estate.evidence, estate.knowledge
     dialogs = KnownDialogs.of_columns([TableColumns.of_rows(evidence.rows["dialogs"], DIALOGS)])
@@ -274,7 +276,7 @@ def decide_all(estate: CheckedEstate, say: Callable[[str], None] = lambda text: 
         messages.find_openers(read)
         for (row, observed), (message, dialog) in zip(of_instance, read, strict=True):
             if len(results) % SAID_EVERY == 0:
-                say(f"judged {len(results):,} of {count:,} messages")
+                on_progress(f"judged {len(results):,} of {count:,} messages")
             results.append(messages.judge(row, message, dialog, observed))
     results += [_without_endpoint(row, knowledge, possible, cases) for row in evidence.without_endpoint]
     return _remove_uncertain_requests(results)
@@ -307,7 +309,7 @@ def _remove_uncertain_requests(results: Sequence[MessageResult]) -> list[Message
     for requested_route, known_gaps in {
         (_requested_route(result), result.gaps) for result in results if _requested_route(result) in asking
     }:
-        gaps[requested_route] |= {gap for gap in known_gaps if gap.what in _MAY_COME}
+        gaps[requested_route] |= {gap for gap in known_gaps if gap.missing in _MAY_COME}
     changed = ChangedCases()
     ordered = {
         requested_route: SharedTuple(sorted(known_gaps, key=lambda gap: gap.place))

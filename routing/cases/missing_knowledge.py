@@ -71,25 +71,25 @@ class KnowledgeGap:
 
     instance: str
     database: str | None
-    what: MissingKnowledge
+    missing: MissingKnowledge
 
     @property
     def place(self) -> tuple[str, str, str]:
         """Its place in a list."""
-        return (self.instance, self.database or "", self.what.name)
+        return (self.instance, self.database or "", self.missing.name)
 
 
 def gaps_on(path: JudgedPath) -> list[KnowledgeGap]:
     """Return the gaps in the exports of instances on a path."""
-    gaps = {gap for path_way in path.all_ways for gap in path_way.gaps if isinstance(gap, KnowledgeGap)}
+    gaps = {gap for possible_path in path.all_paths for gap in possible_path.gaps if isinstance(gap, KnowledgeGap)}
     return sorted(gaps, key=lambda gap: gap.place)
 
 
 def gap_sentence(gap: KnowledgeGap) -> str:
     """Write a gap as a sentence, with the view to export."""
-    remedy = f"export {gap.what.view}"
-    if gap.what is MissingKnowledge.NAMES:
+    remedy = f"export {gap.missing.view}"
+    if gap.missing is MissingKnowledge.NAMES:
         remedy = "give --address, or export by sbroute import queries"
-    if gap.what is MissingKnowledge.OUTDATED:
+    if gap.missing is MissingKnowledge.OUTDATED:
         remedy = "export it again, at one time with their sender"
-    return f"{where(gap.instance, gap.database)}: {gap.what.words}; {remedy}"
+    return f"{where(gap.instance, gap.database)}: {gap.missing.words}; {remedy}"

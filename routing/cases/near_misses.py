@@ -26,12 +26,12 @@ ROUTE, SERVICE = "route", "service"
 class NearMiss:
     """A route or a service that a message just missed, with all differences.
 
-    ``what`` is ROUTE or SERVICE, ``name`` its own name. ``service`` is its service name. ``broker`` is the route's
-    broker instance or the id of the service's database. ``differences`` are words of `differing`. They begin with
-    SPELLINGS and OTHER_BROKER. Then come EXPIRED or NOT_YET for a route, BROKER_OFF for a service.
+    ``object_type`` is ROUTE or SERVICE, ``name`` its own name. ``service`` is its service name. ``broker`` is the
+    route's broker instance or the id of the service's database. ``differences`` are words of `differing`. They
+    begin with SPELLINGS and OTHER_BROKER. Then come EXPIRED or NOT_YET for a route, BROKER_OFF for a service.
     """
 
-    what: str
+    object_type: str
     instance: str
     database: str
     name: str
@@ -135,7 +135,7 @@ class NearMisses:
                     near.add((instance.name, holder, service))
         return holders_by_likeness
 
-    def of(self, instance: str, scope: str, service: str, broker: str | None, t: int) -> SharedTuple[NearMiss]:
+    def find(self, instance: str, scope: str, service: str, broker: str | None, t: int) -> SharedTuple[NearMiss]:
         """Find the routes and services that a message just missed at a time (microseconds).
 
         ``scope`` is the database with the searched routes. ``broker`` is the id that the message is bound to, or
@@ -152,7 +152,7 @@ class NearMisses:
         self, instance: str, scope: str, service: str, broker: str | None, t: int
     ) -> SharedTuple[NearMiss]:
         table = self._routes_of(instance, scope)
-        if not table.near(service):
+        if not table.find_similar(service):
             return NOTHING_NEAR
         counted = broker if broker is None or broker in table.brokers(service) else UNNAMED
         place = ROUTE, instance, scope, service, counted, t
@@ -181,7 +181,7 @@ class NearMisses:
     ) -> Iterator[NearMiss]:
         table = self._routes_of(instance, scope)
         live = table.live_names(t)
-        wanted_name, near = SpelledName(service), table.near(service)
+        wanted_name, near = SpelledName(service), table.find_similar(service)
         spellings = {
             named: wanted_name.list_differences(named) for named in {route.service or "" for route in near}
         }
@@ -265,7 +265,7 @@ class _Table:
                 self._near.setdefault(likeness(service), []).extend(routes)
             self._every += routes
 
-    def near(self, service: str) -> list[EstateRoute]:
+    def find_similar(self, service: str) -> list[EstateRoute]:
         """Return the routes that name a service like this one."""
         return self._near.get(likeness(service), [])
 
@@ -273,7 +273,7 @@ class _Table:
         """Return the ids of the routes that name a service like this one."""
         like = likeness(service)
         if like not in self._brokers:
-            self._brokers[like] = frozenset(route.broker for route in self.near(service))
+            self._brokers[like] = frozenset(route.broker for route in self.find_similar(service))
         return self._brokers[like]
 
     def live_names(self, t: int) -> frozenset[str | None]:

@@ -15,9 +15,9 @@ from routing.importing.catalog.cell_values import UnknownTime
 from routing.plan.paths import PathPlanner
 from routing.rules import text
 from routing.rules.estate import SqlInstance, own_addresses, places_of
-from routing.rules.following import MOST_WAYS, HopPath, MessageTrace
+from routing.rules.following import MOST_PATHS, HopPath, MessageTrace
 from routing.rules.hashing import dialog_id_hash
-from routing.rules.judging import NO_WAY_FOLLOWED, JudgedPath, PathWay, judge_path
+from routing.rules.judging import NO_PATH_FOLLOWED, JudgedPath, PossiblePath, judge_path
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender
 from routing.rules.resolving import RoutedMessage, Verdict
@@ -98,19 +98,19 @@ _Names = tuple[Hashable, ...]
 def follow_results(
     estate: CheckedEstate,
     results: Sequence[MessageResult],
-    most_ways: int = MOST_WAYS,
+    most_paths: int = MOST_PATHS,
     *,
-    say: Callable[[str], None] = lambda text: None,
+    on_progress: Callable[[str], None] = lambda text: None,
 ) -> list[MessageResult]:
     """Return the results. Messages that leave their instance get their paths.
 
-    At most ``most_ways`` branches are followed for messages of one database to one service by one route. ``say``
-    gets the number of followed messages.
+    At most ``most_paths`` branches are followed for messages of one database to one service by one route.
+    ``on_progress`` gets the number of followed messages.
     """
-    follower, followed, cases = MessageFollower(estate, most_ways), list[MessageResult](), ChangedCases()
+    follower, followed, cases = MessageFollower(estate, most_paths), list[MessageResult](), ChangedCases()
     for number, result in enumerate(results):
         if number % SAID_EVERY == 0:
-            say(f"followed {number:,} of {len(results):,} messages")
+            on_progress(f"followed {number:,} of {len(results):,} messages")
         path = follower.follow(result)
         followed.append(result if path is None else cases.change(result, path, path=path))
     return followed
@@ -119,13 +119,13 @@ def follow_results(
 class MessageFollower:
     """Follows messages of an estate. Messages with the same path share it as one object."""
 
-    def __init__(self, estate: CheckedEstate, most_ways: int = MOST_WAYS) -> None:
+    def __init__(self, estate: CheckedEstate, most_paths: int = MOST_PATHS) -> None:
         self._knowledge: EstateKnowledge = estate.knowledge
         self._assumed = AssumedAddresses.of_estate(estate.knowledge)
         self._network = EstateNetwork(self._assumed.added_to(estate.instances))
-        self._planner = PathPlanner(self._network, is_exact=True, most_ways=most_ways)
+        self._planner = PathPlanner(self._network, is_exact=True, most_paths=most_paths)
         self._found: dict[_Names, list[tuple[int, int, JudgedPath]]] = defaultdict(list)
-        self._ways_left: dict[_Names, int] = defaultdict(lambda: most_ways)
+        self._paths_left: dict[_Names, int] = defaultdict(lambda: most_paths)
         self._of_unnamed: dict[_Names, list[tuple[int, int, JudgedPath]]] = defaultdict(list)
         self._ages = ExportAges(estate.evidence)
         self._named_services = frozenset(_named_services(estate.instances))
@@ -147,10 +147,10 @@ class MessageFollower:
             if hashed % picks == remainder:
                 return path
         group = names[:4]
-        if self._ways_left[group] <= 0:
-            return NO_WAY_FOLLOWED
+        if self._paths_left[group] <= 0:
+            return NO_PATH_FOLLOWED
         picks, path = self._follow_once(message, verdict, from_service, hashed, outdated)
-        self._ways_left[group] -= len(path.there)
+        self._paths_left[group] -= len(path.forward_paths)
         followed_paths.append((picks, hashed % picks, path))
         return path
 
@@ -193,14 +193,17 @@ class MessageFollower:
             lambda delivered: self._planner.follow_reply(sender, delivered, message.t),
             lambda trace, is_return: cut_ways(self._knowledge, trace, is_return=is_return, outdated=outdated),
         )
-        return followed.picks, replace(path, assumed=tuple(dict.fromkeys(self._assumed_on(path.all_ways))))
+        return followed.picks, replace(path, assumed=tuple(dict.fromkeys(self._assumed_on(path.all_paths))))
 
-    def _assumed_on(self, path_ways: Iterable[PathWay]) -> Iterator[tuple[str, str]]:
+    def _assumed_on(self, possible_paths: Iterable[PossiblePath]) -> Iterator[tuple[str, str]]:
         """Yield the addresses on branches with instances that are known only by name, and these instances."""
-        for path_way in path_ways:
+        for possible_path in possible_paths:
             # A return path with an unknown start has no hop.
-            receivers = [*(hop.instance_name for hop in path_way.hop_path.hops[1:]), path_way.hop_path.instance]
-            for hop, receiver in zip(path_way.hop_path.hops, receivers, strict=False):
+            receivers = [
+                *(hop.instance_name for hop in possible_path.hop_path.hops[1:]),
+                possible_path.hop_path.instance,
+            ]
+            for hop, receiver in zip(possible_path.hop_path.hops, receivers, strict=False):
                 owner = self._assumed.owner_of(hop.address)
                 if owner is not None and owner == receiver and hop.address is not None:
                     yield hop.address, owner
@@ -231,7 +234,7 @@ def cut_ways(
     *,
     is_return: bool = False,
     outdated: Collection[str] = (),
-) -> list[PathWay]:
+) -> list[PossiblePath]:
     """Return the branches of a trace, each once, up to the first hop that lacks exports.
 
     ``outdated`` are instances that were exported before the message was sent.
@@ -267,7 +270,7 @@ def _cut_branch(
     gaps: Mapping[int, Sequence[KnowledgeGap]],
     *,
     is_return: bool,
-) -> PathWay:
+) -> PossiblePath:
     """Return a branch up to the first hop with missing exports (``gaps``), counted from ``first``."""
     for number, hop in enumerate(hop_path.hops[first:], first):
         unread_gaps = gaps[id(hop.verdict)]
@@ -280,7 +283,7 @@ def _cut_branch(
     return _complete_branch(hop_path, [gap for gap in unread if gap is not None], is_return=is_return)
 
 
-def _complete_branch(hop_path: HopPath, gaps: Iterable[KnowledgeGap], *, is_return: bool) -> PathWay:
+def _complete_branch(hop_path: HopPath, gaps: Iterable[KnowledgeGap], *, is_return: bool) -> PossiblePath:
     """Return a complete branch.
 
     Hops have no broker instances, and the first hop of a message has no step. Messages with different ids may then
@@ -289,8 +292,8 @@ def _complete_branch(hop_path: HopPath, gaps: Iterable[KnowledgeGap], *, is_retu
     hops = [replace(hop, broker_instance=None) for hop in hop_path.hops]
     if hops and not is_return:
         hops[0] = replace(hops[0], matching_step=None)
-    path_way = PathWay.of(replace(hop_path, hops=tuple(hops)), is_return=is_return)
-    return replace(path_way, gaps=tuple(gaps))
+    possible_path = PossiblePath.of(replace(hop_path, hops=tuple(hops)), is_return=is_return)
+    return replace(possible_path, gaps=tuple(gaps))
 
 
 def _named_services(instances: Mapping[str, SqlInstance]) -> Iterator[str | None]:

@@ -263,8 +263,8 @@ def count_ends(rows: TrafficTable) -> Counter[ConversationEnd]:
 
 def find_oldest(messages: TrafficTable, end: ConversationEnd) -> ReadRow:
     """Return the oldest message of an end, from the rows of `ExplainSource.read_conversation`."""
-    same = {name: value for name, value in end._asdict().items() if name != "conversation_id"}
-    [row] = messages.rows(same=same, order=AGE, limit=1).dicts()
+    other_columns = {name: value for name, value in end._asdict().items() if name != "conversation_id"}
+    [row] = messages.rows(same=other_columns, order=AGE, limit=1).dicts()
     return row
 
 
@@ -316,10 +316,10 @@ def open_tables(
 
 @dataclass(frozen=True)
 class FoundMessage:
-    """A stored message. For a question about a conversation, ``others`` counts the end's other messages."""
+    """A stored message. For a question about a conversation, ``other_count`` counts the end's other messages."""
 
     row: ReadRow
-    others: int = 0
+    other_count: int = 0
 
 
 def find_stored(source: ExplainSource, question: StoredMessage) -> FoundMessage:
@@ -392,15 +392,15 @@ def _name_conversation(handle: str, ends: Collection[ConversationEnd]) -> str | 
 class PosedQuestion:
     """A question with the rows to answer it.
 
-    ``near`` are the columns of the message's instance. ``others`` is as in `Explanation`. ``read_facts`` reads the
-    facts for the remedy.
+    ``instance_tables`` are the columns of the message's instance. ``other_count`` is as in `Explanation.others`.
+    ``read_facts`` reads the facts for the remedy.
     """
 
-    asked: QuestionedMessage
-    near: Mapping[str, TableColumns]
+    question: QuestionedMessage
+    instance_tables: Mapping[str, TableColumns]
     known_tables: KnownTables
     read_facts: Callable[[], RemedyFacts]
-    others: int = 0
+    other_count: int = 0
 
 
 def pose(source: ExplainSource, question: Question, as_of: datetime | None) -> PosedQuestion:
@@ -414,7 +414,7 @@ def pose(source: ExplainSource, question: Question, as_of: datetime | None) -> P
         questioned_message = QuestionedMessage(
             stored_message.row, is_described=False, as_of=None if moment is None else micros_of(moment)
         )
-        other_count = stored_message.others
+        other_count = stored_message.other_count
     else:
         questioned_message = _describe(question, find_dialog(source, question))
     near = source.read_near(questioned_message.row)

@@ -46,7 +46,7 @@ class ScriptFiles:
     is_lenient: bool = False
 
     @property
-    def every(self) -> list[Path]:
+    def all_files(self) -> list[Path]:
         """All files."""
         return [*self.named, *(file for files in self.by_folder.values() for file in files)]
 

@@ -67,15 +67,15 @@ class ServerEvidence:
     """The exported rows of servers that are not about routing.
 
     ``rows`` are those of each view, ``units`` the instances and databases that each view was exported of.
-    ``counts`` are the conversation endpoints by state, ``dialogs`` the rows of their table. ``waiting`` counts the
-    messages of the transmission queues. ``queues`` are rows of their table.
+    ``counts`` are the conversation endpoints by state, ``dialogs`` the rows of their table. ``waiting_counts``
+    counts the messages of the transmission queues. ``queues`` are rows of their table.
     """
 
     rows: Mapping[str, Sequence[TableRow]] = field(default_factory=dict)
     units: Mapping[str, Mapping[Unit, datetime]] = field(default_factory=dict)
     counts: Sequence[EndpointCount] = ()
     dialogs: Sequence[TableRow] = ()
-    waiting: Mapping[WaitingKey, int] = field(default_factory=dict)
+    waiting_counts: Mapping[WaitingKey, int] = field(default_factory=dict)
     queues: Sequence[TableRow] = ()
 
     def exported_at(self, instance: str) -> datetime | None:
@@ -153,7 +153,7 @@ class ServerEvidence:
 
     def count_waiting(self, instance: str, database: str, service: str) -> int:
         """Count the messages in a transmission queue that are for a service."""
-        whole = (number for key, number in self.waiting.items() if key[:3] == (instance, database, service))
+        whole = (number for key, number in self.waiting_counts.items() if key[:3] == (instance, database, service))
         return sum(whole)
 
     def count_unread(self, instance: str, database: str, far_service: str) -> Mapping[str, int]:
@@ -163,7 +163,9 @@ class ServerEvidence:
             for count in self.counts
             if count[:2] == (instance, database) and count.far_service == far_service
         }
-        services |= {key.from_service for key in self.waiting if key[:3] == (instance, database, far_service)}
+        services |= {
+            key.from_service for key in self.waiting_counts if key[:3] == (instance, database, far_service)
+        }
         return self.count_messages(instance, database, services)
 
     def count_messages(self, instance: str, database: str, services: Collection[str | None]) -> Mapping[str, int]:

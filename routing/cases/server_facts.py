@@ -9,7 +9,7 @@ from routing.importing.catalog.evidence_views import EVIDENCE_VIEWS
 from routing.render.phrases import count_places, named
 from routing.terms import TableRow
 
-TELLS = {view.name: (view.tells, view.permission) for view in EVIDENCE_VIEWS}
+TELLS = {view.name: (view.purpose, view.permission) for view in EVIDENCE_VIEWS}
 """The content of each view other than routing, and the permission that its export needs."""
 CLOSED, CONVERSING, IN_ERROR = "CD", "CO", "ER"
 """States of conversation endpoints, as sys.conversation_endpoints writes them."""

@@ -136,9 +136,9 @@ def _check(
             notes=[] if read is None else [*read.unread, *read.notes],
             clock=datetime.now(timezone.utc),
             environment=options.environment,
-            say=console.say,
+            on_progress=console.show_progress,
         )
-        console.say("describing the causes")
+        console.show_progress("describing the causes")
         _print(done, options, console)
     log = done.evidence.log
     console.note(count_files(log.files_read, log.files_skipped, sum(log.rows_rejected.values())))
@@ -146,7 +146,7 @@ def _check(
         _write_page(done, options.html, console)
     if not done.evidence.has_queue:
         raise no_queue(paths)
-    if any(_is_found(done.shown, condition) for condition in options.fail_on):
+    if any(_is_found(done.described, condition) for condition in options.fail_on):
         return EXIT_FOUND
     return EXIT_FAILED if read is not None and read.unread else EXIT_DONE
 
@@ -162,18 +162,18 @@ def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
         from routing.views.check.check_json import as_object
 
         is_one = options.message is not None
-        values = checked_message.explain_as_object(done.shown, options.message) if is_one else as_object(done)
+        values = checked_message.explain_as_object(done.described, options.message) if is_one else as_object(done)
         console.result(write_json(values))
     elif options.format == STATEMENTS_ALONE:
         listed_results = (
-            None if options.message is None else checked_message.find_messages(done.shown, options.message)
+            None if options.message is None else checked_message.find_messages(done.described, options.message)
         )
         statements = check_report.list_statements(done, listed_results)
         console.result(write_sql(statements, "There is nothing to paste: no problem has a statement."))
     else:
         limits = check_report.EVERYTHING if options.verbose else None
         if options.message is not None:
-            console.document(checked_message.explain_messages(done.shown, options.message, limits))
+            console.document(checked_message.explain_messages(done.described, options.message, limits))
         else:
             console.document(check_report.make_document(done, with_all=options.all, limits=limits))
 

@@ -138,7 +138,7 @@ def _state_answer(result: MessageResult, problem: MessageProblem) -> str:
     other_count = problem.count - 1
     like = f", like {count(other_count, 'other message')}" if other_count else ""
     target = f"from {sender} to service {named(row['to_service_name'])}"
-    return f"{name[:1].upper()}{name[1:]} {_ANSWERS[problem.kind]}{like}: {problem.what}, {target}."
+    return f"{name[:1].upper()}{name[1:]} {_ANSWERS[problem.kind]}{like}: {problem.headline}, {target}."
 
 
 def _as_object(done: Check, result: MessageResult, problem: MessageProblem) -> object:

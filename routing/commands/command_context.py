@@ -54,7 +54,7 @@ class Console(Protocol):
     def during(self, text: str, final_line: str | None = None) -> AbstractContextManager[None]:
         """Show an activity. ``final_line`` is the text that remains at its end."""
 
-    def say(self, text: str) -> None:
+    def show_progress(self, text: str) -> None:
         """Show how far the activity has come."""
 
     def watch(self, spark: SparkSession) -> None:

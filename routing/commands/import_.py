@@ -275,14 +275,14 @@ def describe_import(imported: ImportResult) -> Document:
         for table, counts in imported.written.items()
         if counts.total()
     ]
-    unit, whose = ("rows", "view") if imported.counted == "rows" else ("statements", "script")
+    unit, source = ("rows", "view") if imported.counted == "rows" else ("statements", "script")
     numbers = (unit, "of them rejected", "of them left out")
     done = "Rows to be written (this was a dry run)" if imported.is_dry_run else "Rows written"
     return [
         Paragraph(_say_written(imported)),
         Paragraph(_say_read(imported)),
         DataTable(make_columns(("table", *imported.kinds), imported.kinds), written, done),
-        DataTable(make_columns((whose, *numbers), numbers), read, f"{unit.capitalize()} read"),
+        DataTable(make_columns((source, *numbers), numbers), read, f"{unit.capitalize()} read"),
     ]
 
 

@@ -30,7 +30,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         example="sbroute messages --config sbroute-demo/demo.yaml --outcome delayed --oldest",
     )
     add_config(command)
-    which = command.add_argument_group("which messages")
+    selection = command.add_argument_group("which messages")
     filters = {
         "outcome": ("WORD", "only messages with this outcome, such as DELAYED"),
         "reason": ("WORD", "only messages with this reason, such as NO_ROUTE"),
@@ -38,8 +38,10 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "service": ("NAME", "only messages to this service"),
     }
     for name, (metavar, text) in filters.items():
-        which.add_argument(f"--{name}", metavar=metavar, action="append", default=[], help=f"{text} (repeatable)")
-    which.add_argument(
+        selection.add_argument(
+            f"--{name}", metavar=metavar, action="append", default=[], help=f"{text} (repeatable)"
+        )
+    selection.add_argument(
         "--waiting",
         action="store_true",
         help="only messages in the newest export of their database's transmission queue",

@@ -143,7 +143,7 @@ def _follow(settings: Config, options: argparse.Namespace, console: Console) -> 
     if not options.follow:
         raise ConfigError.wrong_pause("it needs --follow")
     try:
-        every = read_duration(options.every or "60s")
+        interval = read_duration(options.every or "60s")
     except ValueError as error:
         raise ConfigError.wrong_pause(str(error)) from error
     from routing.delta.counted_runs import new_run_id
@@ -169,7 +169,7 @@ def _follow(settings: Config, options: argparse.Namespace, console: Console) -> 
         why = str(error) if isinstance(error, RoutingError) else first_sentence(error)
         console.note(f"sbroute: the run failed: {why}; trying again in {pause}", "error")
 
-    follower = Follower(opening, settings, every, run_once, tell_failure)
+    follower = Follower(opening, settings, interval, run_once, tell_failure)
     while True:
         time.sleep(follower.step().total_seconds())
 
@@ -260,5 +260,5 @@ def _tell_lineage(settings: Config, console: Console, make: Callable[[], RunEven
 
         why = send(make, settings.lineage)
         if why is not None:
-            there = quote(settings.lineage.url or settings.lineage.file)
-            console.note(f"note: the run's lineage event was not sent to {there}: {why}", "warning")
+            target = quote(settings.lineage.url or settings.lineage.file)
+            console.note(f"note: the run's lineage event was not sent to {target}: {why}", "warning")

@@ -126,16 +126,16 @@ def moment_on_clock(text: str | None, option: str, zone: tzinfo | None, console:
 
 def add_question(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Declare the options, and return the group that describes a message."""
-    which = command.add_argument_group("which message")
-    which.add_argument("--message-id", metavar="ID", help="a message of tables.messages")
-    which.add_argument(
+    group = command.add_argument_group("which message")
+    group.add_argument("--message-id", metavar="ID", help="a message of tables.messages")
+    group.add_argument(
         "--conversation",
         "--conversation-id",
         metavar="GUID",
         help="a conversation id, or the handle of an imported endpoint: explain its oldest stored message; with a"
         " message that you describe: its dialog (without it, step 3 shows the outcome for every broker instance)",
     )
-    which.add_argument(
+    group.add_argument(
         "--instance",
         metavar="NAME",
         help="the message's instance; required if several instances have the id or conversation",

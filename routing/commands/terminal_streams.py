@@ -72,8 +72,8 @@ Tasks = tuple[int, int]
 
 class _Step(NamedTuple):
     name: str
-    begun: float
-    shown: str
+    started_at: float
+    text: str
 
 
 def open_line(pause: float = _PAUSE) -> LiveLine | None:
@@ -122,11 +122,11 @@ class LiveLine:
             elif self._console is not None:
                 self._draw()
 
-    def say(self, text: str) -> None:
+    def show_progress(self, text: str) -> None:
         """Show a text in place of the innermost step's name: how far it has come."""
         with self._lock:
             if self._steps:
-                self._steps[-1] = self._steps[-1]._replace(shown=text)
+                self._steps[-1] = self._steps[-1]._replace(text=text)
 
     def end(self, name: str, final_line: str | None = None) -> None:
         """End a step and the steps within it. ``final_line`` is the line that remains.
@@ -232,8 +232,8 @@ class LiveLine:
 
         from routing.render.wording import printable
 
-        name, room = Text(printable(step.shown), no_wrap=True, overflow="crop"), self._width() - 1
-        tails = [f"{_GAP}{int(time.monotonic() - step.begun)} s"]
+        name, room = Text(printable(step.text), no_wrap=True, overflow="crop"), self._width() - 1
+        tails = [f"{_GAP}{int(time.monotonic() - step.started_at)} s"]
         if self._tasks is not None:
             done, total = self._tasks
             tails += [f"{_GAP}{done:,}/{total:,}{tails[0]}", f"{_GAP}{done:,}/{total:,} tasks{tails[0]}"]
@@ -277,7 +277,7 @@ class PlainLines(LiveLine):
 
         tasks = "" if self._tasks is None else f", {self._tasks[0]:,} of {self._tasks[1]:,} tasks"
         seconds = int(time.monotonic() - self._started)
-        tell_besides(f"{self._command}: {printable(self._steps[-1].shown)}{tasks} ({seconds} s)\n")
+        tell_besides(f"{self._command}: {printable(self._steps[-1].text)}{tasks} ({seconds} s)\n")
         self._printed = time.monotonic()
 
     def _is_due(self) -> bool:

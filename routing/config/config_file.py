@@ -64,16 +64,16 @@ class ConfigChecker:
         self._fits_mode(resolve, outputs)
         return Config(
             file=file,
-            tables={key: where for key, where in tables.items() if key not in KEPT},
-            output={key: where for key, where in outputs.items() if key not in (*BESIDE, VIEW)},
+            tables={key: location for key, location in tables.items() if key not in KEPT},
+            output={key: location for key, location in outputs.items() if key not in (*BESIDE, VIEW)},
             resolve=resolve,
             missing_route_namespace=self._text(
                 routing, "dynamic_routing.missing_route_namespace", MISSING_ROUTE_NAMESPACE
             ),
             spark=self._spark(),
-            import_tables={key: where for key, where in tables.items() if key in KEPT},
+            import_tables={key: location for key, location in tables.items() if key in KEPT},
             journal=journal,
-            other_outputs={key: where for key, where in outputs.items() if key in BESIDE},
+            other_outputs={key: location for key, location in outputs.items() if key in BESIDE},
             view=view,
             cluster_by=self._cluster_by(),
             lint=self._values.get("lint"),
@@ -122,14 +122,17 @@ class ConfigChecker:
         outputs: Mapping[str, TableLocation],
     ) -> None:
         """Note each table that a command writes by itself where another stands, which would be lost."""
-        used_locations = {str(where): f"tables.{key}" for key, where in tables.items() if key not in KEPT}
+        used_locations = {str(location): f"tables.{key}" for key, location in tables.items() if key not in KEPT}
         own_locations = {
-            f"tables.{key}": where for key, where in {**tables, **journal}.items() if key in (*KEPT, JOURNAL)
+            f"tables.{key}": location for key, location in {**tables, **journal}.items() if key in (*KEPT, JOURNAL)
         }
-        for key, where in {**own_locations, **{f"output.{key}": where for key, where in outputs.items()}}.items():
-            if str(where) in used_locations:
-                self._faults.append(f"{key} has the location of {used_locations[str(where)]}")
-            used_locations.setdefault(str(where), key)
+        for key, location in {
+            **own_locations,
+            **{f"output.{key}": location for key, location in outputs.items()},
+        }.items():
+            if str(location) in used_locations:
+                self._faults.append(f"{key} has the location of {used_locations[str(location)]}")
+            used_locations.setdefault(str(location), key)
 
     def _view(self, outputs: Mapping[str, TableLocation]) -> TableLocation | None:
         """Return the view's name, which needs outputs that are names of a catalog as well."""

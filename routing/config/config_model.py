@@ -498,9 +498,11 @@ class Config:
         view = {} if self.view is None else {VIEW: self.view}
         layout = {CLUSTER_BY: list(self.cluster_by)} if self.cluster_by else {}
         plain = {
-            "tables": {key: str(where) for key, where in {**self.tables, **self.import_tables, **journal}.items()},
+            "tables": {
+                key: str(location) for key, location in {**self.tables, **self.import_tables, **journal}.items()
+            },
             "output": {
-                **{key: str(where) for key, where in {**self.output, **self.other_outputs, **view}.items()},
+                **{key: str(location) for key, location in {**self.output, **self.other_outputs, **view}.items()},
                 **layout,
             },
             "resolve": {**vars(self.resolve), **{name: time.isoformat() for name, time in times.items()}},

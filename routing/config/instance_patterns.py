@@ -32,8 +32,8 @@ def overlap(first: str, second: str) -> bool:
     return _agree(starts, str.startswith) and _agree(ends, str.endswith)
 
 
-def _agree(texts: Sequence[str], begins: Callable[[str, str], bool]) -> bool:
-    return len(texts) < 2 or begins(texts[0], texts[1]) or begins(texts[1], texts[0])
+def _agree(texts: Sequence[str], starts_with: Callable[[str, str], bool]) -> bool:
+    return len(texts) < 2 or starts_with(texts[0], texts[1]) or starts_with(texts[1], texts[0])
 
 
 def _matches(name: str, pattern: str) -> bool:

@@ -140,7 +140,7 @@ class FeedDetection:
     Only the commits of these versions are read, and the feed separates inserts from all other changes.
     """
 
-    def look(self, spark: SparkSession, table: TableVersion) -> ClosedDetection | None:
+    def find_obstacle(self, spark: SparkSession, table: TableVersion) -> ClosedDetection | None:
         """Return the reason why the change data feed cannot find new rows, or None if it can."""
         return None if table.detail.is_on(FEED_PROPERTY) else ClosedDetection("its change data feed is off")
 
@@ -149,7 +149,7 @@ class FeedDetection:
 
         Raises InputError for a commit that is neither an append nor a delete, and if files of the feed are gone.
         """
-        off = self.look(spark, table)
+        off = self.find_obstacle(spark, table)
         if off is not None:
             return off
         try:
@@ -250,7 +250,7 @@ class LogDetection:
     may read their paths.
     """
 
-    def look(self, spark: SparkSession, table: TableVersion) -> ClosedDetection | None:
+    def find_obstacle(self, spark: SparkSession, table: TableVersion) -> ClosedDetection | None:
         """Return the reason why the log cannot find new rows, or None if it can."""
         if table.detail.has_column_mapping:
             return _closed_by_mapping()
@@ -280,11 +280,11 @@ class LogDetection:
         added = {row["add"]["path"]: row["records"] for row in appends}
         if not added:
             return table.no_rows(spark)
-        gone = {row["remove"]["path"] for row in log if row["remove"]}
+        removed_paths = {row["remove"]["path"] for row in log if row["remove"]}
         counts = [None if records is None else int(records) for records in added.values()]
         numbers = [count for count in counts if count is not None]
         partitions = {row["add"]["path"]: dict(row["add"]["partitionValues"] or {}) for row in appends}
-        rows = _read_files(spark, table, partitions, may_be_vacuumed=bool(gone.intersection(added)))
+        rows = _read_files(spark, table, partitions, may_be_vacuumed=bool(removed_paths.intersection(added)))
         return AppendedRows(rows, sum(numbers) if len(numbers) == len(counts) else None)
 
 

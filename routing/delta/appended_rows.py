@@ -48,7 +48,7 @@ def check_detectable(spark: SparkSession, messages: TableSnapshot) -> None:
     table = TableVersion(messages, messages.open_log(ExistingSession(spark)))
     closed = list[ClosedDetection]()
     for detection in _detections(table.location):
-        refusal = detection.look(spark, table)
+        refusal = detection.find_obstacle(spark, table)
         if refusal is None:
             return
         closed.append(refusal)

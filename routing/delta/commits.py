@@ -81,8 +81,10 @@ def read_marks(commit_infos: Iterable[tuple[int, CommitInfo]]) -> Iterator[Table
         parameters = info.get("operationParameters") or {}
         commit_mark = read_mark(metadata)
         if operation == "SET TBLPROPERTIES":
-            mark = _announcement(parameters.get("properties"))
-            announced, announced_by = (announced, announced_by) if mark is None else (mark, version)
+            announcement = _announcement(parameters.get("properties"))
+            announced, announced_by = (
+                (announced, announced_by) if announcement is None else (announcement, version)
+            )
         elif commit_mark is None and announced is not None:
             is_next_merge = operation == ERASING and announced.kind == RUN and version == announced_by + 1
             if is_next_merge or (operation == "RESTORE" and _is_announced(announced, parameters)):

@@ -58,10 +58,10 @@ def refuse_newer(releases: Iterable[str], location: str) -> None:
         raise OutputError.newer_release(location, newest, release())
 
 
-def newer_than(own_release: str, others: Iterable[str]) -> str | None:
+def newer_than(own_release: str, releases: Iterable[str]) -> str | None:
     """Return the newest of the releases if it is newer than the own one. Other texts are skipped."""
     own_version = read_version(own_release)
-    versions = [(version, text) for text in others if (version := read_version(text)) is not None]
+    versions = [(version, text) for text in releases if (version := read_version(text)) is not None]
     if own_version is None or not versions:
         return None
     version, text = max(versions)
@@ -250,8 +250,8 @@ def find_recorded(
 
 def has_other_settings(last: LastRun, config: Config) -> bool:
     """Return True if the last run had settings that may have led to other rows, or was of another release."""
-    then, now = plain_settings(last.settings), json.loads(config.as_json())
-    differences = _differences(then, now, None, None, ignored=_AS_DECIDED)
+    recorded, current = plain_settings(last.settings), json.loads(config.as_json())
+    differences = _differences(recorded, current, None, None, ignored=_AS_DECIDED)
     return last.release != release() or next(differences, None) is not None
 
 
@@ -281,31 +281,31 @@ def say_recorded(row: ReadRow) -> str:
 
 
 def _differences(
-    then: JsonObject,
-    now: JsonObject,
+    recorded: JsonObject,
+    current: JsonObject,
     tried_at: datetime | None,
     try_at: datetime | None,
     ignored: Collection[str] = (),
 ) -> Iterator[str]:
     """Yield a phrase for each setting that a run had and does not have now, apart from ``ignored`` keys."""
-    for section, others in _DECIDING.items():
-        before, after = then.get(section, {}), now.get(section, {})
-        for key in sorted({*before, *after} - {*others, *ignored}):
+    for section, other_keys in _DECIDING.items():
+        before, after = recorded.get(section, {}), current.get(section, {})
+        for key in sorted({*before, *after} - {*other_keys, *ignored}):
             # An older release did not record settings that it did not have.
             default = _DEFAULTS.get(key) if section == "resolve" else None
             old, new = before.get(key, default), after.get(key, default)
-            if old != new and not (section in _OF_PLACES and _is_moved(then, old, now, new)):
+            if old != new and not (section in _OF_PLACES and _is_moved(recorded, old, current, new)):
                 yield f"{section}.{key} was {_quote_value(old)} and is {_quote_value(new)}"
     if try_at is not None and try_at != tried_at:
         before, after = _quote_value(tried_at and tried_at.isoformat()), _quote_value(try_at.isoformat())
         yield f"--now was {before} and is {after}"
 
 
-def _is_moved(then: JsonObject, old: Any, now: JsonObject, new: Any) -> bool:
+def _is_moved(recorded: JsonObject, old: Any, current: JsonObject, new: Any) -> bool:
     """Return True if two locations lead to one table of a folder that was moved as a whole, with its ``runs``."""
     if old is None or new is None:
         return False
-    return relative_path(then["output"]["runs"], old) == relative_path(now["output"]["runs"], new)
+    return relative_path(recorded["output"]["runs"], old) == relative_path(current["output"]["runs"], new)
 
 
 def _quote_value(value: Any) -> str:

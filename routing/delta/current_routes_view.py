@@ -120,8 +120,8 @@ def show(opener: TableOpener, config: Config, version: int) -> ViewRefusal | Non
         if shown_view is None or shown_view.version != version:
             sql_statements.show_version(spark, view, resolved, version, is_there)
     except Exception as error:  # noqa: BLE001
-        what = f"still shows its old version, not version {version}" if is_there else "cannot be made"
-        return ViewRefusal(f"the view {name} {what}: {first_sentence(error)}", is_stale=is_there)
+        problem = f"still shows its old version, not version {version}" if is_there else "cannot be made"
+        return ViewRefusal(f"the view {name} {problem}: {first_sentence(error)}", is_stale=is_there)
     return None
 
 

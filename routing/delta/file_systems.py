@@ -122,8 +122,8 @@ def _list(spark: SparkSession, path: str) -> Mapping[str, ListedFile]:
     empty = (unquote(uri) for uri in frame.inputFiles())
     files = {normalize(file): ListedFile(file, 0, _EPOCH) for file in empty}
     for row in rows:
-        when = _EPOCH + timedelta(microseconds=row["written"])
-        files[normalize(row["path"])] = ListedFile(row["path"], row["length"], when)
+        modified_at = _EPOCH + timedelta(microseconds=row["written"])
+        files[normalize(row["path"])] = ListedFile(row["path"], row["length"], modified_at)
     return files
 
 

@@ -51,8 +51,8 @@ class CommitMark:
     def as_text(self) -> str:
         """Return the mark as one line of JSON."""
         identity = {_OURS: self.kind, "run_id": self.run_id, "runs": self.runs}
-        others = {"version": self.version, "attempt": self.attempt}
-        return json.dumps({**identity, **{name: value for name, value in others.items() if value is not None}})
+        optional = {"version": self.version, "attempt": self.attempt}
+        return json.dumps({**identity, **{name: value for name, value in optional.items() if value is not None}})
 
     def is_of_one_writer(self, other: CommitMark | None) -> bool:
         """Return True if both marks are of one attempt at one run."""
@@ -168,7 +168,7 @@ class OutputTables(Protocol):
     def place(self, key: str) -> str:
         """Return a table's location, for sentences and marks."""
 
-    def look(self, keys: Iterable[str]) -> Mapping[str, OutputLog]:
+    def open_logs(self, keys: Iterable[str]) -> Mapping[str, OutputLog]:
         """Open the logs of the tables that exist, by key, as they are now; in any order."""
 
     def last_run(self, coming: str | None = None) -> tuple[OutputLog | None, LastRun | None]:

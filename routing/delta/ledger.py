@@ -73,11 +73,11 @@ class JobTables(OutputTables):
         """Return a table's location."""
         return str(self.config.output[key])
 
-    def look(self, keys: Iterable[str]) -> dict[str, TableLog]:
+    def open_logs(self, keys: Iterable[str]) -> dict[str, TableLog]:
         """Open the logs of the tables that exist, by key, as they are now. Raises OutputError, StorageError."""
         locations = {key: self.config.output[key] for key in keys}
-        opened = spark_tables.each_at_once(
-            self, lambda key: spark_tables.look_at_output(self, locations[key]), locations
+        opened = spark_tables.call_concurrently(
+            self, lambda key: spark_tables.open_output_log(self, locations[key]), locations
         )
         logs = {key: log for key, log in opened.items() if log is not None}
         self._logs |= logs
@@ -88,7 +88,7 @@ class JobTables(OutputTables):
 
         Raises RecordedAlready where the one that is to come does, by its id.
         """
-        log = self.look(["runs"]).get("runs")
+        log = self.open_logs(["runs"]).get("runs")
         self._runs = None if log is None else self._open("runs")
         return log, counted_runs.read_last_run(self._runs, self.config.output["runs"], coming)
 
@@ -100,7 +100,7 @@ class JobTables(OutputTables):
     def check(self) -> None:
         """Refuse locations that hold anything but the tables of this job. Raises OutputError."""
         for key in self.config.output:
-            self._look_at(key, self._runs if key == "runs" else self._open(key))
+            self._check_columns(key, self._runs if key == "runs" else self._open(key))
 
     def _open(self, key: str) -> OpenedTable | None:
         """Return a table at the version at which it was last seen, None if it was not there."""
@@ -110,20 +110,20 @@ class JobTables(OutputTables):
     def _is_recorded(self, commit_mark: CommitMark) -> bool:
         """Return True if ``runs`` has a commit of a mark, among those since it was last looked at."""
         before = self._logs.get("runs")
-        log = self.look(["runs"]).get("runs")
-        known = -1 if before is None else before.version
-        newer = takewhile(lambda commit: commit.version > known, () if log is None else log.history())
+        log = self.open_logs(["runs"]).get("runs")
+        known_version = -1 if before is None else before.version
+        newer = takewhile(lambda commit: commit.version > known_version, () if log is None else log.history())
         return any(commit.commit_mark == commit_mark for commit in newer)
 
-    def look_at_columns(self, key: str) -> None:
+    def note_missing_columns(self, key: str) -> None:
         """Remember a table that lacks columns, and note added ones.
 
         Raises OutputError where it is no table of this job.
         """
-        self.look([key])
-        self._look_at(key, self._open(key))
+        self.open_logs([key])
+        self._check_columns(key, self._open(key))
 
-    def _look_at(self, key: str, opened: OpenedTable | None) -> None:
+    def _check_columns(self, key: str, opened: OpenedTable | None) -> None:
         shape = find_shape(opened, key, self.config.output[key], schemas.OUTPUTS[key], self.place("runs"))
         if shape is None:
             return
@@ -184,7 +184,7 @@ class DeltaTables(JobTables):
                 sql_statements.restore(self.spark, location, version)
         except Exception as error:
             raise StorageError.not_restored(key, str(location), version, first_sentence(error)) from error
-        self.look_at_columns(key)
+        self.note_missing_columns(key)
 
     def record(self, row: ReadRow, commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run. Return False if a run already had this turn (since a version of ``runs``)."""
@@ -192,15 +192,17 @@ class DeltaTables(JobTables):
 
         frame = frames.frame_of(self.spark, [row], schemas.RUNS)
         order = spark_tables.order_since(spark_tables.ORDER_OF_RUNS, since)
-        how = spark_tables.WriteOptions(
+        options = spark_tables.WriteOptions(
             commit_mark.as_text(), adds=True, widens="runs" in self.lacking, turn=turn, order=order
         )
-        self._put("runs", frame, how)
+        self._put("runs", frame, options)
         return self._is_recorded(commit_mark)
 
-    def _put(self, key: str, rows: DataFrame, how: spark_tables.WriteOptions) -> None:
+    def _put(self, key: str, rows: DataFrame, options: spark_tables.WriteOptions) -> None:
         exists = key in self._logs
-        _put_by_spark(rows, key, self.config.output[key], schemas.OUTPUTS[key], how, self.place("runs"), exists)
+        _put_by_spark(
+            rows, key, self.config.output[key], schemas.OUTPUTS[key], options, self.place("runs"), exists
+        )
         self.lacking.discard(key)
 
 
@@ -209,16 +211,16 @@ def _put_by_spark(
     key: str,
     location: TableLocation,
     schema: Schema,
-    how: spark_tables.WriteOptions,
+    options: spark_tables.WriteOptions,
     job: str,
     exists: bool,
 ) -> None:
     """Write an output of a job by Spark, in one commit that is marked; ``exists``: the table was there before."""
     with creating(location, job):
-        if not exists and (location.is_name or how.cluster_by):
+        if not exists and (location.is_name or options.cluster_by):
             # A catalog that makes a table together with its rows does not mark that commit.
-            spark_tables.create_output(rows.sparkSession, key, location, schema.optional(), how.cluster_by)
-        spark_tables.put(rows, key, location, how)
+            spark_tables.create_output(rows.sparkSession, key, location, schema.optional(), options.cluster_by)
+        spark_tables.put(rows, key, location, options)
 
 
 @contextmanager
@@ -245,13 +247,15 @@ def _marking(spark: SparkSession, location: TableLocation, commit_mark: CommitMa
             spark.conf.set(_METADATA, before)
 
 
-def identities_of(asked: HasSession, inputs: Mapping[str, spark_tables.Input]) -> dict[str, dict[str, str]]:
+def identities_of(
+    session_owner: HasSession, inputs: Mapping[str, spark_tables.Input]
+) -> dict[str, dict[str, str]]:
     """Return the table_ids and commit_identities of inputs in a row of ``runs``, by key.
 
     Nothing of one that has no versions.
     """
     read = {key: snapshot for key, snapshot in inputs.items() if isinstance(snapshot, spark_tables.TableSnapshot)}
-    logs = {key: snapshot.open_log(asked) for key, snapshot in read.items()}
+    logs = {key: snapshot.open_log(session_owner) for key, snapshot in read.items()}
     identities = {key: logs[key].identity(snapshot.version) for key, snapshot in read.items()}
     return {
         "table_ids": {key: log.table_id for key, log in logs.items()},
@@ -259,20 +263,20 @@ def identities_of(asked: HasSession, inputs: Mapping[str, spark_tables.Input]) -
     }
 
 
-def is_same_input(asked: HasSession, last: LastRun, key: str, now: spark_tables.Input | None) -> bool:
+def is_same_input(session_owner: HasSession, last: LastRun, key: str, now: spark_tables.Input | None) -> bool:
     """Return whether an input is the table and version of the last run, or missing in both runs."""
     if now is None:
         return key not in last.input_versions and json.loads(last.settings)["tables"].get(key) is None
     if not isinstance(now, spark_tables.TableSnapshot) or now.version != last.input_versions.get(key):
         return False
-    identities = identities_of(asked, {key: now})
+    identities = identities_of(session_owner, {key: now})
     before = {"table_ids": last.table_ids, "commit_identities": last.commit_identities}
     return all(key in values and values[key] == before[name].get(key) for name, values in identities.items())
 
 
 def check_versions(messages: spark_tables.Input) -> spark_tables.TableSnapshot:
     """Return the messages of an incremental run, which must have versions. Raises InputError."""
-    if isinstance(messages, spark_tables.AsItIs):
+    if isinstance(messages, spark_tables.UnversionedTable):
         raise InputError.without_versions(str(messages.location))
     return messages
 
@@ -340,14 +344,14 @@ class LocalOutputs(JobTables):
                     table.restore(version, commit_mark.as_text())
         except Exception as error:
             raise StorageError.not_restored(key, str(location), version, first_sentence(error)) from error
-        self.look_at_columns(key)
+        self.note_missing_columns(key)
 
     def record(self, row: ReadRow, commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run. Return False if a run already had this turn (since a version of ``runs``)."""
         location = self.config.output["runs"]
         try:
             rows = table_of([row], schemas.RUNS.optional())
-            newest = self.look(["runs"]).get("runs")
+            newest = self.open_logs(["runs"]).get("runs")
             known_version = -1 if newest is None else newest.version
             with creating(location, str(location)), self._believe_log("runs", commit_mark, known_version):
                 append_once(location, rows, commit_mark.as_text(), order_since(ORDER_OF_RUNS, since), turn)
@@ -415,8 +419,8 @@ class ReplacedOutput:
 
     def replace_by_spark(self, spark: SparkSession, rows: DataFrame, metadata: str) -> int:
         """Replace the table by Spark, and return the version that made. Raises StorageError."""
-        how = spark_tables.WriteOptions(metadata, adds=False, widens=bool(self.lacks))
-        _put_by_spark(rows, self.key, self.location, self.schema, how, self.job, self.exists)
+        options = spark_tables.WriteOptions(metadata, adds=False, widens=bool(self.lacks))
+        _put_by_spark(rows, self.key, self.location, self.schema, options, self.job, self.exists)
         history = TableLog(ExistingSession(spark), self.location).history()
         ours = next((commit.version for commit in history if commit.metadata == metadata), None)
         if ours is None:

@@ -68,12 +68,16 @@ def find_changed_files(log: Iterable[Any]) -> ChangedFiles:
     removing, adding = ({row["version"] for row in actions if row[kind] is not None} for kind in ("remove", "add"))
     added, removed = dict[Any, LoggedFile](), dict[Any, LoggedFile]()
     for row in sorted(actions, key=lambda row: (row["version"], row["remove"] is None)):
-        gone, come = row["remove"], row["add"]
+        removed_file, added_file = row["remove"], row["add"]
         is_rewritten = row["version"] in removing & adding
-        if gone is not None and (gone["dataChange"] or is_rewritten) and added.pop(_key(gone), None) is None:
-            removed[_key(gone)] = _file(gone)
-        if come is not None and (come["dataChange"] or is_rewritten):
-            added[_key(come)] = _file(come)
+        if (
+            removed_file is not None
+            and (removed_file["dataChange"] or is_rewritten)
+            and added.pop(_key(removed_file), None) is None
+        ):
+            removed[_key(removed_file)] = _file(removed_file)
+        if added_file is not None and (added_file["dataChange"] or is_rewritten):
+            added[_key(added_file)] = _file(added_file)
     return ChangedFiles(tuple(added.values()), tuple(removed.values()))
 
 

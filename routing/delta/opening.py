@@ -130,7 +130,7 @@ class TableOpener:
             newest = spark_tables.find_in(self, location, log)
         else:
             newest = spark_tables.find(self, location)
-        if isinstance(newest, spark_tables.AsItIs):
+        if isinstance(newest, spark_tables.UnversionedTable):
             self.on_note(f"{key}: as it is, at no version")
         return None if newest is None else OpenedTable(newest.read(spark), newest.version)
 

@@ -77,7 +77,7 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
     """
     run = CommitMark(RUN, run_id, tables.place("runs"), attempt=attempt)
     # In this order: a run that ends in between has recorded versions that are newer than these, not older.
-    logs = dict(tables.look(tables.keys))
+    logs = dict(tables.open_logs(tables.keys))
     runs, last = tables.last_run(run_id)
     if last is None or runs is None:
         account = _RunsAccount.of_no_rows(tables, runs)
@@ -88,7 +88,7 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
     # A full run may leave out an output that the last run had.
     named = {key: recorded for key, recorded in last.output_versions.items() if key in tables.keys}
     older = [key for key, recorded in named.items() if key not in logs or logs[key].version < recorded]
-    logs |= tables.look(older) if older else {}
+    logs |= tables.open_logs(older) if older else {}
     versions, account = _versions(logs), _RunsAccount.of(runs, last, logs)
     if account.unknown_before is not None and not is_full:
         raise OutputError.runs_unknown(tables.place("runs"), last.run_id, account.unknown_before)
@@ -100,7 +100,7 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
     ids = _ids(tables, last, logs, account)
     left_over, notes, thinned = dict[str, str](), account.notes(), set[str]()
     for key, recorded in named.items():
-        finding = _look_at(last, key, recorded, logs.get(key), {tables.place("runs"), *account.places})
+        finding = _find_rows_of_run(last, key, recorded, logs.get(key), {tables.place("runs"), *account.places})
         if finding.why is not None and not is_full:
             raise OutputError.full_run_needed(key, tables.place(key), finding.why)
         if finding.why is not None:
@@ -156,7 +156,7 @@ def erase(tables: ErasingTables, start: RunStart, key: str, rows: Any) -> tuple[
 
 
 def _own_version(tables: OutputTables, start: RunStart, key: str) -> int:
-    since = _own_commits(tables, start, key, tables.look([key]).get(key))
+    since = _own_commits(tables, start, key, tables.open_logs([key]).get(key))
     # Delta leaves out a commit that changes nothing; a new table has one in any case.
     return max(
         (c.version for c in since if c.commit_mark == start.run), default=max(start.versions.get(key, -1), 0)
@@ -176,7 +176,7 @@ def finish(
     version, so the next run judges it.
     """
     changed = [key for key, version in written.items() if version != start.versions.get(key)]
-    now = tables.look(changed) if changed else {}
+    now = tables.open_logs(changed) if changed else {}
     for key in changed:
         _own_commits(tables, start, key, now.get(key))
     logs = {**start.logs, **now}
@@ -201,7 +201,7 @@ def _record(tables: OutputTables, start: RunStart, row: ReadRow) -> bool:
     turn = FIRST_TURN if start.last is None else start.last.turn
     if tables.record(row, start.run, turn):
         return True
-    runs = tables.look(["runs"]).get("runs")
+    runs = tables.open_logs(["runs"]).get("runs")
     if _newest_content(runs.history() if runs else ()) != start.runs_since:
         return False
     return tables.record(row, start.run, turn, start.runs_since)
@@ -233,7 +233,7 @@ def settled_version(log: OutputLog, key: str, recorded: int) -> int:
 
 def _see_that_it_stands(tables: OutputTables, start: RunStart, written: Mapping[str, int]) -> tuple[str, ...]:
     """Restore outputs that another run restored just before this one was recorded, and return notes."""
-    logs = tables.look(written) if written else {}
+    logs = tables.open_logs(written) if written else {}
     touched = {
         key for key, log in logs.items() if any(changes_content(key, c) for c in log.commits_after(written[key]))
     }
@@ -245,8 +245,8 @@ def _see_that_it_stands(tables: OutputTables, start: RunStart, written: Mapping[
         return ()
     notes = []
     for key in sorted(touched):
-        log = tables.look([key]).get(key)
-        finding = _look_at(last, key, written[key], log, {tables.place("runs")})
+        log = tables.open_logs([key]).get(key)
+        finding = _find_rows_of_run(last, key, written[key], log, {tables.place("runs")})
         if finding.why is not None:
             notes.append(f"output.{key}: {finding.why}")
         elif finding.left_over is not None and log is not None:
@@ -261,12 +261,14 @@ def _bring_back(
     """Restore a version by a marked commit, and return the version of that commit and the log with it."""
     restore_mark = replace(run, kind=RESTORE, version=version)
     tables.restore(key, version, restore_mark)
-    log = tables.look([key])[key]
+    log = tables.open_logs([key])[key]
     since = log.commits_after(current)
     return max((c.version for c in since if c.commit_mark == restore_mark), default=current), log
 
 
-def _look_at(last: LastRun, key: str, recorded: int, log: OutputLog | None, places: Collection[str]) -> _Finding:
+def _find_rows_of_run(
+    last: LastRun, key: str, recorded: int, log: OutputLog | None, places: Collection[str]
+) -> _Finding:
     """Judge an output by its commits since a run recorded it; ``places`` are those of this job's ``runs``."""
     if log is None:
         return _Finding(f"the rows of run {last.run_id!r} no longer exist")
@@ -459,13 +461,13 @@ class _RunsAccount:
     def notes(self) -> list[str]:
         """Return the notes that a full run prints on foreign commits to ``runs``."""
         if self.unknown_before is not None:
-            what = f"its log has been cleaned up before version {self.unknown_before}"
-            doubt = f"{what}, and its newest row may be no run's"
+            finding = f"its log has been cleaned up before version {self.unknown_before}"
+            doubt = f"{finding}, and its newest row may be no run's"
             return [f"output.runs: {doubt}; from now on the row of this run counts"]
         if self.foreign is None:
             return []
-        what = f"version {self.foreign.version} ({self.foreign.operation}) was not written by a run"
-        return [f"output.runs: {what}; from now on the row of this run counts"]
+        finding = f"version {self.foreign.version} ({self.foreign.operation}) was not written by a run"
+        return [f"output.runs: {finding}; from now on the row of this run counts"]
 
 
 def _are_recorded(runs: OutputLog, last: LastRun, logs: Mapping[str, OutputLog]) -> bool:

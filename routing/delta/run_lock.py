@@ -158,15 +158,15 @@ class OwnedFile:
             "since": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "key": uuid.uuid4().hex,
         }
-        own = cls(file, json.dumps(owner).encode("utf-8"))
-        while not own._create():
-            other = own._read()
+        owned_file = cls(file, json.dumps(owner).encode("utf-8"))
+        while not owned_file._create():
+            other = owned_file._read()
             if other is None:
                 continue
             if not _has_ended(_decode(other)):
-                raise own._locked(_decode(other))
+                raise owned_file._locked(_decode(other))
             cls(file, other).remove()
-        return own
+        return owned_file
 
     def _create(self) -> bool:
         """Create the file with its content atomically. Return False if it exists."""

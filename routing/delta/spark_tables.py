@@ -112,9 +112,9 @@ class TableSnapshot:
         reader = spark.read.format("delta").option("readChangeFeed", "true")
         return self._load(reader.option("startingVersion", since + 1).option("endingVersion", self.version))
 
-    def open_log(self, asked: HasSession) -> TableLog:
+    def open_log(self, session_owner: HasSession) -> TableLog:
         """Return the table's log, which is opened now if the version was not found in one."""
-        return TableLog(asked, self.location) if self.log is None else self.log
+        return TableLog(session_owner, self.location) if self.log is None else self.log
 
     def _load(self, reader: DataFrameReader) -> DataFrame:
         if self.location.is_name:
@@ -123,7 +123,7 @@ class TableSnapshot:
 
 
 @dataclass(frozen=True)
-class AsItIs:
+class UnversionedTable:
     """A view, or a table of a catalog that cannot be read at a version: two reads of it may see other rows."""
 
     location: TableLocation
@@ -134,7 +134,7 @@ class AsItIs:
         return sql_statements.read_named(spark.read, self.location)
 
 
-Input = TableSnapshot | AsItIs
+Input = TableSnapshot | UnversionedTable
 
 
 @checked
@@ -156,49 +156,49 @@ def table_names(config: Config) -> dict[str, str]:
     return {key: str(sql_statements.sql_name(location)) for key, location in locations.items()}
 
 
-def find(asked: HasSession, location: TableLocation) -> Input | None:
+def find(session_owner: HasSession, location: TableLocation) -> Input | None:
     """Find the newest version of a table, or its current rows without versions. Returns None without a table.
 
     Raises StorageError if this cannot be determined, for example without permission.
     """
-    log = look(asked, location)
-    return None if log is None else find_in(asked, location, log)
+    log = open_log(session_owner, location)
+    return None if log is None else find_in(session_owner, location, log)
 
 
-def find_in(asked: HasSession, location: TableLocation, log: TableLog | AsItIs) -> Input:
+def find_in(session_owner: HasSession, location: TableLocation, log: TableLog | UnversionedTable) -> Input:
     """Return the newest version in a table's log, or its rows as they are. Raises StorageError as `find` does."""
-    newest = log if isinstance(log, AsItIs) else TableSnapshot(location, log.version, log)
+    newest = log if isinstance(log, UnversionedTable) else TableSnapshot(location, log.version, log)
     if not location.is_name:
         return newest
     try:
         # A table with row filters may tell its history and refuse to be read at a version; a view may be broken.
-        _ = newest.read(asked.spark).schema
+        _ = newest.read(session_owner.spark).schema
     except Exception as error:
         if isinstance(newest, TableSnapshot) and has_no_versions(error, location):
-            return AsItIs(location)
+            return UnversionedTable(location)
         raise StorageError.failed(f"reading {location}", first_sentence(error)) from error
     return newest
 
 
-def look(asked: HasSession, location: TableLocation) -> TableLog | AsItIs | None:
+def open_log(session_owner: HasSession, location: TableLocation) -> TableLog | UnversionedTable | None:
     """Open the log of a table; None where none stands. Raises StorageError as `find` does."""
     if commits.is_local(location) and not commits.has_commits(location):
         return None
-    log = TableLog(asked, location)
+    log = TableLog(session_owner, location)
     try:
         return None if log.newest is None else log
     except Exception as error:
-        if is_absent(error, location) or (is_no_delta(error) and _is_gone(asked.spark, location)):
+        if is_absent(error, location) or (is_no_delta(error) and _is_gone(session_owner.spark, location)):
             return None
         if has_no_versions(error, location):
-            return AsItIs(location)
+            return UnversionedTable(location)
         raise StorageError.failed(f"looking for a table at {location}", first_sentence(error)) from error
 
 
 def _is_gone(spark: SparkSession, location: TableLocation) -> bool:
     """Return whether only the name of a table is left in the catalog."""
     try:
-        _ = AsItIs(location).read(spark).schema
+        _ = UnversionedTable(location).read(spark).schema
     except Exception as error:  # noqa: BLE001
         # What else is wrong is told when it is read.
         return is_absent(error, location)
@@ -216,40 +216,42 @@ def holds_files(spark: SparkSession, location: TableLocation) -> bool:
     return True
 
 
-def look_at_output(asked: HasSession, location: TableLocation) -> TableLog | None:
+def open_output_log(session_owner: HasSession, location: TableLocation) -> TableLog | None:
     """Open the log of a Delta table to write to, or return None without a table.
 
     Raises OutputError if a view or another kind of table is there, and StorageError as `find` does.
     """
-    log = look(asked, location)
-    if isinstance(log, AsItIs):
+    log = open_log(session_owner, location)
+    if isinstance(log, UnversionedTable):
         raise OutputError.without_versions(str(location))
     return log
 
 
-def current_version(asked: HasSession, location: TableLocation) -> int | None:
-    """Return the newest version of a Delta table that is to be written to, as `look_at_output` does."""
-    log = look_at_output(asked, location)
+def current_version(session_owner: HasSession, location: TableLocation) -> int | None:
+    """Return the newest version of a Delta table that is to be written to, as `open_output_log` does."""
+    log = open_output_log(session_owner, location)
     return None if log is None else log.version
 
 
-def snapshots(asked: HasSession, tables: Mapping[str, TableLocation]) -> dict[str, Input]:
+def snapshots(session_owner: HasSession, tables: Mapping[str, TableLocation]) -> dict[str, Input]:
     """Return every input at its newest version, if it has any.
 
     Tables that an import commits last are opened first.
 
     Raises InputError if one is missing, and StorageError.
     """
-    inputs = find_inputs(asked, tables)
+    inputs = find_inputs(session_owner, tables)
     check_inputs(inputs, tables)
     return inputs
 
 
-def find_inputs(asked: HasSession, tables: Mapping[str, TableLocation]) -> dict[str, Input]:
+def find_inputs(session_owner: HasSession, tables: Mapping[str, TableLocation]) -> dict[str, Input]:
     """Return the inputs that exist, as `snapshots` does. Raises StorageError."""
-    *first, others = reading_steps(tables)
-    inputs = {key: find(asked, tables[key]) for keys in first for key in keys}
-    inputs |= each_at_once(asked, lambda key: find(asked, tables[key]), {key: tables[key] for key in others})
+    *first, last = reading_steps(tables)
+    inputs = {key: find(session_owner, tables[key]) for keys in first for key in keys}
+    inputs |= call_concurrently(
+        session_owner, lambda key: find(session_owner, tables[key]), {key: tables[key] for key in last}
+    )
     return {key: newest for key in tables if (newest := inputs[key]) is not None}
 
 
@@ -263,7 +265,9 @@ def check_inputs(inputs: Mapping[str, Input], tables: Mapping[str, TableLocation
 T = TypeVar("T")
 
 
-def each_at_once(asked: HasSession, do: Callable[[str], T], tables: Mapping[str, TableLocation]) -> dict[str, T]:
+def call_concurrently(
+    session_owner: HasSession, do: Callable[[str], T], tables: Mapping[str, TableLocation]
+) -> dict[str, T]:
     """Call a function for the key of each table and return the results; all at the same time if Spark is asked.
 
     A look at a table takes Spark as long as a small query, nearly all of it waiting.
@@ -271,9 +275,9 @@ def each_at_once(asked: HasSession, do: Callable[[str], T], tables: Mapping[str,
     keys = list(tables)
     if all(commits.is_local(location) for location in tables.values()):
         return {key: do(key) for key in keys}
-    from routing.tables.frames import at_once
+    from routing.tables.frames import run_concurrently
 
-    return dict(zip(keys, at_once(asked.spark, do, keys), strict=True))
+    return dict(zip(keys, run_concurrently(session_owner.spark, do, keys), strict=True))
 
 
 ORDER_OF_RUNS = "sbroute"
@@ -304,20 +308,20 @@ class WriteOptions:
     within: TimeRange | None = None
 
 
-def put(rows: DataFrame, key: str, location: TableLocation, how: WriteOptions) -> None:
+def put(rows: DataFrame, key: str, location: TableLocation, options: WriteOptions) -> None:
     """Write an output table in one commit, or make none without changes. Raises StorageError."""
-    writer = rows.write.format("delta").mode("append" if how.adds else "overwrite")
-    writer = writer.option("userMetadata", how.metadata).option("compression", "zstd")
-    if how.turn is not None:
-        writer = writer.option("txnAppId", how.order).option("txnVersion", str(how.turn))
-    if how.widens:
+    writer = rows.write.format("delta").mode("append" if options.adds else "overwrite")
+    writer = writer.option("userMetadata", options.metadata).option("compression", "zstd")
+    if options.turn is not None:
+        writer = writer.option("txnAppId", options.order).option("txnVersion", str(options.turn))
+    if options.widens:
         writer = writer.option("mergeSchema", "true")
-    properties = properties_of(key, how.cluster_by)
+    properties = properties_of(key, options.cluster_by)
     if properties:
         writer = writer.option("delta.dataSkippingStatsColumns", properties[_MEASURED])
     # Without a condition, an overwrite makes a table that is not clustered.
-    if how.within is not None or (how.cluster_by and not how.adds):
-        writer = sql_statements.replacing(writer, how.within)
+    if options.within is not None or (options.cluster_by and not options.adds):
+        writer = sql_statements.replacing(writer, options.within)
     _save(writer, f"output.{key}", location)
 
 
@@ -396,22 +400,23 @@ REMOVE = "_remove"
 
 def merge(
     rows: DataFrame,
-    what: str,
+    table_name: str,
     location: TableLocation,
     on: Sequence[str],
     *,
     folded: Collection[str] = (),
     insert_only: bool = False,
 ) -> None:
-    """Merge rows into table ``what`` in one commit. Rows with a stored key replace its row, and others are added.
+    """Merge rows into a table in one commit. Rows with a stored key replace its row, and others are added.
 
-    ``on`` has the key columns, and no two rows may share a key. Those in ``folded`` are compared without case. A
-    row with a true `REMOVE` is deleted. With ``insert_only``, existing rows stay unchanged. Raises StorageError.
+    ``table_name`` is for errors. ``on`` has the key columns, and no two rows may share a key. Those in ``folded``
+    are compared without case. A row with a true `REMOVE` is deleted. With ``insert_only``, existing rows stay
+    unchanged. Raises StorageError.
     """
     try:
         sql_statements.merge(rows, location, on, removed_by=REMOVE, folded=folded, insert_only=insert_only)
     except Exception as error:
-        raise StorageError.failed(f"writing {what} to {location}", first_sentence(error)) from error
+        raise StorageError.failed(f"writing {table_name} to {location}", first_sentence(error)) from error
 
 
 def replace_rows(rows: DataFrame, key: str, location: TableLocation) -> None:

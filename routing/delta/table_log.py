@@ -42,8 +42,8 @@ class TableLog:
     Older commits are read when they are needed. ``asked`` gives the session, which a local table does not need.
     """
 
-    def __init__(self, asked: HasSession, location: TableLocation, block: int = _BLOCK) -> None:
-        self._asked, self.location, self._limit = asked, location, block
+    def __init__(self, session_owner: HasSession, location: TableLocation, block: int = _BLOCK) -> None:
+        self._session_owner, self.location, self._limit = session_owner, location, block
         self._files = commits.list_files(location)
         self._infos_of_files: dict[int, CommitInfo] = {}
         self._rows: CommitInfos = []
@@ -67,7 +67,7 @@ class TableLog:
     @cached_property
     def detail(self) -> table_details.TableDetail:
         """The table's own description of itself, by Spark."""
-        return table_details.detail(self._asked.spark, self.location)
+        return table_details.detail(self._session_owner.spark, self.location)
 
     @cached_property
     def table_id(self) -> str:
@@ -151,17 +151,17 @@ class TableLog:
 
     def _read_back(self, after: int) -> bool:
         """Read older commits, at once all those after a version. Return False without any."""
-        known = len(self._rows)
-        while len(self._rows) == known and not self._is_whole:
+        known_count = len(self._rows)
+        while len(self._rows) == known_count and not self._is_whole:
             if self._is_read:
                 # With room for commits that were added meanwhile.
                 wanted = self._rows[0][0] - after + self._limit if after >= 0 else 0
                 self._limit = max(self._limit * _GROWTH, wanted)
             self._read_block()
-        return len(self._rows) > known
+        return len(self._rows) > known_count
 
     def _read_block(self) -> None:
-        rows = sql_statements.describe_history(self._asked.spark, self.location, self._limit)
+        rows = sql_statements.describe_history(self._session_owner.spark, self.location, self._limit)
         oldest = self._rows[-1][0] if self._rows else None
         # A commit that was added meanwhile is newer than those that were read.
         self._rows += [(int(row["version"]), row) for row in rows if oldest is None or row["version"] < oldest]
@@ -174,7 +174,7 @@ class TableLog:
                 path = Path(file)
                 self._digests[version] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
             else:
-                self._digests[version] = _sha256_of(self._asked.spark, file)
+                self._digests[version] = _sha256_of(self._session_owner.spark, file)
         return self._digests[version]
 
 

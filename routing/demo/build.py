@@ -94,15 +94,15 @@ class ConversationWriter:
         rng = self.rng
         begins, ends = at_hour(flow.hours[0]), at_hour(flow.hours[1])
         at = max(begins, self._moment(flow.hours))
-        talk = self._begin(flow, at)
+        conversation = self._begin(flow, at)
         first = at
         for sequence in range(rng.randint(*flow.messages)):
             # Half a minute leaves time for the transport and the answer.
             if at >= ends - timedelta(seconds=30):
                 break
-            self._send(talk, sequence, at, ends)
+            self._send(conversation, sequence, at, ends)
             at += _minutes(rng.uniform(*flow.pause))
-        self._end_rows(talk, first)
+        self._end_rows(conversation, first)
 
     def _moment(self, hours: tuple[float, float]) -> datetime:
         """Return a time within the hours, more likely at busier hours."""
@@ -124,20 +124,20 @@ class ConversationWriter:
         expires = None if flow.lifetime is None else at + _minutes(flow.lifetime)
         return _Talk(flow, self._number, conversation_id, path, target, known_id, picked, expires)
 
-    def _send(self, talk: _Talk, sequence: int, at: datetime, ends: datetime) -> None:
+    def _send(self, conversation: _Talk, sequence: int, at: datetime, ends: datetime) -> None:
         """Write a message of the initiator at every instance that it passes."""
-        flow, rng = talk.flow, self.rng
+        flow, rng = conversation.flow, self.rng
         start, database = split(flow.start)
-        name, message_id = service(flow.service), f"d{talk.number:05}-i{sequence}"
+        name, message_id = service(flow.service), f"d{conversation.number:05}-i{sequence}"
         observed_at = None
         if flow.seen_waiting:
             observed_at = at + _minutes(rng.uniform(*flow.seen_waiting))
             observed_at = min(observed_at, ends - timedelta(seconds=1))
         # Some senders name the broker instance in the message, for the others the dialog row knows it.
-        named_id = talk.known_id if talk.number % 3 == 0 else None
+        named_id = conversation.known_id if conversation.number % 3 == 0 else None
         self.draft.message(
             message_id,
-            talk.conversation_id,
+            conversation.conversation_id,
             at,
             start,
             database or None,
@@ -148,36 +148,36 @@ class ConversationWriter:
             hops_remaining=None if database else flow.hops,
             from_service_name=self._sender(flow),
         )
-        carried = talk.known_id or talk.picked_id
-        if talk.acknowledged and talk.acknowledged <= at:
-            carried = self._target_id(talk)
-        arrived = self._travel(talk, message_id, sequence, at, talk.path, name, carried)
-        if talk.target and not talk.acknowledged:
-            talk.acknowledged = arrived + timedelta(milliseconds=rng.randrange(20, 200))
-        if (talk.target or flow.back) and rng.random() < _REPLY_SHARE:
-            self._answer(talk, sequence, arrived + timedelta(milliseconds=rng.randrange(50, 3000)))
+        carried = conversation.known_id or conversation.picked_id
+        if conversation.acknowledged and conversation.acknowledged <= at:
+            carried = self._target_id(conversation)
+        arrived = self._travel(conversation, message_id, sequence, at, conversation.path, name, carried)
+        if conversation.target and not conversation.acknowledged:
+            conversation.acknowledged = arrived + timedelta(milliseconds=rng.randrange(20, 200))
+        if (conversation.target or flow.back) and rng.random() < _REPLY_SHARE:
+            self._answer(conversation, sequence, arrived + timedelta(milliseconds=rng.randrange(50, 3000)))
 
-    def _answer(self, talk: _Talk, sequence: int, at: datetime) -> None:
+    def _answer(self, conversation: _Talk, sequence: int, at: datetime) -> None:
         """Write the target's answer at every instance that it passes."""
-        name, message_id = self.company.services[talk.flow.start], f"d{talk.number:05}-t{sequence}"
-        if talk.target:
-            talk.answered = True
+        name, message_id = self.company.services[conversation.flow.start], f"d{conversation.number:05}-t{sequence}"
+        if conversation.target:
+            conversation.answered = True
             self.draft.message(
                 message_id,
-                talk.conversation_id,
+                conversation.conversation_id,
                 at,
-                *split(talk.target),
+                *split(conversation.target),
                 name,
                 is_initiator=False,
                 sequence=sequence,
-                from_service_name=service(talk.flow.service),
+                from_service_name=service(conversation.flow.service),
             )
-        initiator = self.company.broker_ids[talk.flow.start]
-        self._travel(talk, message_id, sequence, at, talk.flow.back, name, initiator, reply=True)
+        initiator = self.company.broker_ids[conversation.flow.start]
+        self._travel(conversation, message_id, sequence, at, conversation.flow.back, name, initiator, reply=True)
 
     def _travel(
         self,
-        talk: _Talk,
+        conversation: _Talk,
         message_id: str,
         sequence: int,
         at: datetime,
@@ -191,7 +191,7 @@ class ConversationWriter:
             at += timedelta(milliseconds=self.rng.randrange(4, 90))
             self.draft.message(
                 message_id,
-                talk.conversation_id,
+                conversation.conversation_id,
                 at,
                 instance,
                 None,
@@ -199,8 +199,8 @@ class ConversationWriter:
                 broker,
                 is_initiator=not reply,
                 sequence=sequence,
-                hops_remaining=talk.flow.hops - number,
-                from_service_name=service(talk.flow.service) if reply else self._sender(talk.flow),
+                hops_remaining=conversation.flow.hops - number,
+                from_service_name=service(conversation.flow.service) if reply else self._sender(conversation.flow),
             )
         return at
 
@@ -208,35 +208,35 @@ class ConversationWriter:
         """Return the service that opens a flow's dialogs, or None if the sender is outside."""
         return self.company.services.get(flow.start)
 
-    def _target_id(self, talk: _Talk) -> str | None:
-        return self.company.broker_ids[talk.target] if talk.target else None
+    def _target_id(self, conversation: _Talk) -> str | None:
+        return self.company.broker_ids[conversation.target] if conversation.target else None
 
-    def _end_rows(self, talk: _Talk, begun: datetime) -> None:
+    def _end_rows(self, conversation: _Talk, begun_at: datetime) -> None:
         """Write the dialogs rows of the ends that lie in databases of the company."""
-        flow, group = talk.flow, guid(self.rng)
+        flow, group = conversation.flow, guid(self.rng)
         start, database = split(flow.start)
         if database:
             self.draft.dialog(
                 start,
                 database,
-                talk.conversation_id,
+                conversation.conversation_id,
                 conversation_group_id=group,
                 far_service=service(flow.service),
-                far_broker_instance=talk.known_id,
-                lifetime=talk.expires,
-                acknowledged_at=talk.acknowledged,
-                acknowledged_broker_instance=self._target_id(talk) if talk.acknowledged else None,
+                far_broker_instance=conversation.known_id,
+                lifetime=conversation.expires,
+                acknowledged_at=conversation.acknowledged,
+                acknowledged_broker_instance=self._target_id(conversation) if conversation.acknowledged else None,
             )
-        if talk.target and talk.answered:
+        if conversation.target and conversation.answered:
             self.draft.dialog(
-                *split(talk.target),
-                talk.conversation_id,
+                *split(conversation.target),
+                conversation.conversation_id,
                 is_initiator=False,
                 conversation_group_id=guid(self.rng),
                 far_service=self.company.services[flow.start],
                 far_broker_instance=self.company.broker_ids[flow.start],
-                lifetime=talk.expires,
-                acknowledged_at=begun,
+                lifetime=conversation.expires,
+                acknowledged_at=begun_at,
                 acknowledged_broker_instance=self.company.broker_ids[flow.start],
             )
 
@@ -411,7 +411,7 @@ def write_tables(config: Config, spark: SparkSession | None) -> None:
         frame = frames.frame_of(spark, rows[key], schemas[key])
         spark_tables.overwrite(frame.coalesce(1), key, config.tables[key], "demo")
 
-    frames.at_once(spark, store, list(INPUTS))
+    frames.run_concurrently(spark, store, list(INPUTS))
 
 
 def read_resolved(opener: TableOpener, config: Config, version: int) -> list[TableRow]:

@@ -93,7 +93,7 @@ class _EventImport:
     counted: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     sentences: list[str] = field(default_factory=list)
-    others: Counter[str] = field(default_factory=Counter)
+    ignored_events: Counter[str] = field(default_factory=Counter)
     unknown_ids: Counter[tuple[str, int]] = field(default_factory=Counter)
     acknowledgements: dict[tuple[object, ...], datetime] = field(default_factory=dict)
     instances: set[str] = field(default_factory=set)
@@ -159,7 +159,7 @@ class _EventImport:
         instance = self.spelling.instance(named)
         read = read_event(event, instance)
         if read is None:
-            self.others[event.name or "an event without a name"] += 1
+            self.ignored_events[event.name or "an event without a name"] += 1
             return None
         row = read.row
         if row["observed_at"] > self.latest:
@@ -218,7 +218,7 @@ class _EventImport:
         yield from self.not_read
         if self.rejected.total() > _NAMED:
             yield f"{self.rejected.total():,} rows were rejected, and only the first {_NAMED:,} are listed"
-        for name, number in sorted(self.others.items()):
+        for name, number in sorted(self.ignored_events.items()):
             yield f"{number:,} of {name[:100]} were skipped, since they are not about routes"
         for (instance, number), events in sorted(self.unknown_ids.items()):
             if events:

@@ -74,13 +74,13 @@ def lacking_services(probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
     holds.
     """
     for verdict in probe_answers.local:
-        service = verdict.asked.service or ""
+        service = verdict.question.service or ""
         if service == BROKER_CONFIGURATION_SERVICE or not is_users(service):
             continue
         for search in verdict.searches:
-            if search.end.reason is Reason.SERVICE_NOT_FOUND and search.known_broker == verdict.asked.broker:
+            if search.end.reason is Reason.SERVICE_NOT_FOUND and search.known_broker == verdict.question.broker:
                 sentence = "no database of %s holds '%s': messages that take the route are %s"
-                values = (verdict.asked.instance, service, str(search.end.outcome))
+                values = (verdict.question.instance, service, str(search.end.outcome))
                 yield finding("SBR044", verdict.place, search.route_name, sentence, *values)
 
 
@@ -90,13 +90,13 @@ def caught_services(estate: LintEstate, probe_answers: ProbeAnswers) -> Iterator
     One finding for each service that no database's route leads to by its name, under the first that holds it.
     """
     named = {
-        (verdict.asked.instance, verdict.asked.service)
+        (verdict.question.instance, verdict.question.service)
         for verdict in probe_answers.local
-        if verdict.asked.database is not None and verdict.asked.broker is None
+        if verdict.question.database is not None and verdict.question.broker is None
         if any(search.end.outcome is Outcome.DELIVERED and not search.asks for search in verdict.searches)
     }
     for verdict in probe_answers.catching:
-        instance, database, service, _ = verdict.asked
+        instance, database, service, _ = verdict.question
         if (instance, service) in named:
             continue
         for search in filter(is_caught, verdict.searches):
@@ -188,7 +188,7 @@ def shadowed_routes(
     # The first route by name that answers a route's own question (its service and broker instance).
     winners: dict[tuple[tuple[str, str], str | None, str | None], str] = {}
     for verdict in probe_answers.routes:
-        place, (_, _, service, broker) = verdict.place, verdict.asked
+        place, (_, _, service, broker) = verdict.place, verdict.question
         for search in verdict.searches:
             used |= {(place, route.name) for route in (search.reported, *search.alternatives) if route is not None}
             name = search.route_name
@@ -218,13 +218,13 @@ def open_to_several(estate: LintEstate, probe_answers: ProbeAnswers, proved: Haz
     the hazard for the scope and service, another rule reports it as an error.
     """
     for verdict in probe_answers.routes:
-        service = verdict.asked.service
+        service = verdict.question.service
         if OpenChoice(*verdict.place, service or "") in proved:
             continue
         for search in verdict.searches:
             if search.step is not MatchingStep.SERVICE or not search.alternatives:
                 continue
-            owners = owners_of(estate, search, verdict.asked)
+            owners = owners_of(estate, search, verdict.question)
             targets = {name for name, owner in owners.items() if owner.holders_of(service)}
             if len(targets) > 1:
                 sentence = "it and others without broker instance lead to '%s' at %s"

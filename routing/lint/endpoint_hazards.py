@@ -133,7 +133,7 @@ class _Proofs:
         """Return the possible routes for any service that is not in this database, or None."""
         decision = self._follower.of_any_service(instance, scope)
         search = decision.first
-        is_sent = search.end.outcome in LEAVES and decision.again is None
+        is_sent = search.end.outcome in LEAVES and decision.second is None
         if not is_sent or search.asks or search.reads_address or search.step is not MatchingStep.ANY_SERVICE:
             return None
         compared = {

@@ -36,33 +36,33 @@ from routing.terms import ReadRow
 class RequiredKnowledge(NamedTuple):
     """The knowledge that a kind of finding requires, about its own place or other instances.
 
-    ``in_scope`` is ``here`` without the endpoint, ``in_instance`` the same for all databases of the instance.
+    ``in_scope`` is ``own_place`` without the endpoint, ``in_instance`` the same for all databases of the instance.
     """
 
-    here: bool = False
+    own_place: bool = False
     in_scope: bool = False
     in_instance: bool = False
     services_of_all: bool = False
     endpoints_of_all: bool = False
-    of_ways: bool = False
+    of_paths: bool = False
 
 
-_HERE = RequiredKnowledge(here=True)
+_HERE = RequiredKnowledge(own_place=True)
 _IN_SCOPE = RequiredKnowledge(in_scope=True)
 # All other rules judge existing rows, whatever else is missing.
 _REQUIRED_BY_CODE: Mapping[str, RequiredKnowledge] = {
-    "SBR015": RequiredKnowledge(of_ways=True),
+    "SBR015": RequiredKnowledge(of_paths=True),
     "SBR016": RequiredKnowledge(services_of_all=True),
     "SBR018": _HERE,
-    "SBR020": RequiredKnowledge(here=True, services_of_all=True),
+    "SBR020": RequiredKnowledge(own_place=True, services_of_all=True),
     **dict.fromkeys(("SBR021", "SBR022", "SBR023", "SBR024", "SBR025", "SBR027", "SBR033", "SBR040"), _HERE),
-    "SBR026": RequiredKnowledge(of_ways=True),
+    "SBR026": RequiredKnowledge(of_paths=True),
     "SBR032": RequiredKnowledge(endpoints_of_all=True),
-    "SBR041": RequiredKnowledge(of_ways=True),
-    "SBR043": RequiredKnowledge(of_ways=True),
+    "SBR041": RequiredKnowledge(of_paths=True),
+    "SBR043": RequiredKnowledge(of_paths=True),
     "SBR044": _IN_SCOPE,
     "SBR045": RequiredKnowledge(in_instance=True),
-    "SBR046": RequiredKnowledge(of_ways=True, services_of_all=True),
+    "SBR046": RequiredKnowledge(of_paths=True, services_of_all=True),
 }
 _LOST_REQUESTS = "SBR043"
 
@@ -87,7 +87,7 @@ class FileKnowledge:
         self._behind: dict[tuple[RequiredKnowledge, str, str | None], list[SharedGaps]] = {}
         gaps: dict[str, list[KnowledgeGap]] = {name: [] for name in knowledge.evidence.instances}
         for gap in knowledge.list_gaps():
-            if gap.what is not MissingKnowledge.ENDPOINTS_OF_DIALOGS:
+            if gap.missing is not MissingKnowledge.ENDPOINTS_OF_DIALOGS:
                 gaps[gap.instance].append(gap)
         self._gaps = {name: frozenset(instance_gaps) for name, instance_gaps in gaps.items()}
 
@@ -106,9 +106,9 @@ class FileKnowledge:
 
     def _find_gaps(self, rests: RequiredKnowledge, instance: str, database: str | None) -> Iterator[SharedGaps]:
         """Yield the gaps in the knowledge required for a database of an instance."""
-        if rests.here:
+        if rests.own_place:
             yield _set_of(self._knowledge.endpoint(instance))
-        if rests.here or rests.in_scope:
+        if rests.own_place or rests.in_scope:
             yield self._services[instance]
             if database is not None:
                 yield _set_of(self._knowledge.routes(instance, database))
@@ -118,7 +118,7 @@ class FileKnowledge:
             yield self._services_of_all
         if rests.endpoints_of_all:
             yield self._endpoints_of_all
-        if rests.of_ways:
+        if rests.of_paths:
             # Messages reach only instances with a known address.
             yield self._gaps[instance]
             yield self._gaps_of_reached
@@ -127,14 +127,14 @@ class FileKnowledge:
     def _services(self) -> dict[str, SharedGaps]:
         """The gaps in the databases and services of each instance."""
         return {
-            name: _set_of(self._knowledge.databases(name)) | {gap for gap in gaps if gap.what in _OF_SERVICES}
+            name: _set_of(self._knowledge.databases(name)) | {gap for gap in gaps if gap.missing in _OF_SERVICES}
             for name, gaps in self._gaps.items()
         }
 
     @cached_property
     def _beyond_endpoints(self) -> dict[str, SharedGaps]:
         return {
-            name: frozenset(gap for gap in gaps if gap.what not in _OF_ENDPOINT)
+            name: frozenset(gap for gap in gaps if gap.missing not in _OF_ENDPOINT)
             for name, gaps in self._gaps.items()
         }
 
@@ -306,7 +306,7 @@ def lint_files(
 def _read(paths: Sequence[str], options: FileOptions, now: datetime) -> FileEvidence:
     exports, scripts = find_files(paths)
     export, options = read_exports(exports, options)
-    if not export.rows and not scripts.every:
+    if not export.rows and not scripts.all_files:
         raise InputError(
             f"there is neither an export nor a script in {say_unread(paths, export.notes)}",
             "name files of exports, files that end in .sql, or folders of them",

@@ -50,7 +50,7 @@ class LintEvidence:
     """
 
     estate: LintEstate
-    answers: ProbeAnswers
+    probe_answers: ProbeAnswers
     follower: OpenMessageFollower
     hazards: Hazards
     used: set[RouteName] | None
@@ -72,25 +72,25 @@ FAMILIES: dict[str, Callable[[LintEvidence], Iterable[LintFinding]]] = {
     "doubled services": lambda evidence: configuration_rules.doubled_services(evidence.estate),
     "unbalanced routes": lambda evidence: configuration_rules.unbalanced_routes(evidence.balanced),
     "doubled routes": lambda evidence: configuration_rules.doubled_routes(evidence.balanced),
-    "answers": lambda evidence: message_rules.answers(evidence.estate, evidence.answers),
-    "returns": lambda evidence: message_rules.no_return(evidence.answers),
-    "needless requests": lambda evidence: configuration_rules.needless_requests(evidence.answers),
+    "answers": lambda evidence: message_rules.answers(evidence.estate, evidence.probe_answers),
+    "returns": lambda evidence: message_rules.no_return(evidence.probe_answers),
+    "needless requests": lambda evidence: configuration_rules.needless_requests(evidence.probe_answers),
     "lost requests": lambda evidence: configuration_rules.lost_requests(evidence.estate, evidence.follower),
-    "local routes": lambda evidence: configuration_rules.lacking_services(evidence.answers),
+    "local routes": lambda evidence: configuration_rules.lacking_services(evidence.probe_answers),
     "services without a route": lambda evidence: configuration_rules.caught_services(
-        evidence.estate, evidence.answers
+        evidence.estate, evidence.probe_answers
     ),
     "open routes": lambda evidence: configuration_rules.open_to_several(
-        evidence.estate, evidence.answers, evidence.hazards
+        evidence.estate, evidence.probe_answers, evidence.hazards
     ),
     "open routes to one": lambda evidence: configuration_rules.open_to_one(evidence.estate, evidence.follower),
     "several targets": lambda evidence: endpoint_hazards.several_targets(
         evidence.follower, evidence.hazards, evidence.dialogs_of
     ),
     "shadowed routes": lambda evidence: configuration_rules.shadowed_routes(
-        evidence.estate, evidence.answers, evidence.balanced
+        evidence.estate, evidence.probe_answers, evidence.balanced
     ),
-    "loops": lambda evidence: message_rules.loops(evidence.estate, evidence.answers),
+    "loops": lambda evidence: message_rules.loops(evidence.estate, evidence.probe_answers),
     "conversation groups": lambda evidence: (
         message_rules.torn_groups(evidence.estate) if "dialogs" in evidence.estate.tables else ()
     ),

@@ -45,21 +45,21 @@ def answers(estate: LintEstate, probe_answers: ProbeAnswers) -> Iterator[LintFin
     """Find SBR021 to SBR025 and SBR040."""
     for verdict in probe_answers.arrivals:
         for search in verdict.searches:
-            if verdict.by is not None:
-                yield from routed_here(verdict, search, verdict.by)
-            if verdict.asked.broker is None:
+            if verdict.referrer is not None:
+                yield from routed_here(verdict, search, verdict.referrer)
+            if verdict.question.broker is None:
                 yield from arrives_open(estate, verdict, search)
     for verdict in probe_answers.arriving:
         for search in verdict.searches:
             if search.end.reason is Reason.FORWARDING_DISABLED:
                 yield not_forwarded(
-                    verdict, search, is_known=estate.instances[verdict.asked.instance].is_forwarding_known
+                    verdict, search, is_known=estate.instances[verdict.question.instance].is_forwarding_known
                 )
 
 
 def routed_here(verdict: ProbeVerdict, search: RouteSearch, by: RouteReferrer) -> Iterator[LintFinding]:
     """Find SBR021 and SBR022: arrivals match no route in msdb, or match LOCAL and no database has the service."""
-    place, service, reason = verdict.place, verdict.asked.service, search.end.reason
+    place, service, reason = verdict.place, verdict.question.service, search.end.reason
     if search.asks:
         return
     if search.step is MatchingStep.NO_MATCH:
@@ -90,16 +90,16 @@ def arrives_open(estate: LintEstate, verdict: ProbeVerdict, search: RouteSearch)
 
     The BrokerConfiguration service is ignored, because a route of msdb for it makes msdb ask.
     """
-    place, service = verdict.place, verdict.asked.service
+    place, service = verdict.place, verdict.question.service
     if service == BROKER_CONFIGURATION_SERVICE:
         return
     if is_caught(search):
         yield finding(
             "SBR023", place, service, "messages that arrive for it match only route %s", search.route_name
         )
-    if search.step is MatchingStep.NO_MATCH and verdict.by is None and not search.asks:
+    if search.step is MatchingStep.NO_MATCH and verdict.referrer is None and not search.asks:
         sentence = "an open message that arrives for it is %s (%s)"
-        if _takes_bound(estate, verdict.asked):
+        if _takes_bound(estate, verdict.question):
             sentence += "; bound to the broker instance of a database that holds it, it is delivered"
         yield finding("SBR024", place, service, sentence, str(search.end.outcome), str(search.end.reason))
 
@@ -120,12 +120,12 @@ def no_return(probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
     """
     pairs: dict[tuple[tuple[str, str], tuple[str, str]], list[ProbeVerdict]] = {}
     for verdict in probe_answers.returns:
-        if verdict.by is not None:
-            pairs.setdefault((verdict.place, verdict.by[:2]), []).append(verdict)
+        if verdict.referrer is not None:
+            pairs.setdefault((verdict.place, verdict.referrer[:2]), []).append(verdict)
     for (place, sender), verdicts in pairs.items():
         searches = [search for verdict in verdicts for search in verdict.searches]
         if all(search.end.reason in _NO_WAY and not search.asks for search in searches):
-            services = {verdict.asked.service or "" for verdict in verdicts}
+            services = {verdict.question.service or "" for verdict in verdicts}
             reason = min((search.end.reason for search in searches), key=str)
             sentence = "%s sends here, and no route leads back to %s: %s"
             values = (".".join(sender), list_names(services), str(reason))
@@ -182,7 +182,7 @@ def _forwarding_targets(
     by_service: dict[str, ForwardingTargets] = {}
     for_any_service: ForwardingTargets = {}
     for verdict in probe_answers.arriving:
-        instance, _, service, broker = verdict.asked
+        instance, _, service, broker = verdict.question
         instance_names = names[instance]
         of_service = (
             by_service.setdefault(service, {})
@@ -193,7 +193,7 @@ def _forwarding_targets(
         targets = of_service.setdefault(bound_broker, {}).setdefault(instance, set())
         for search in verdict.searches:
             if search.end.outcome is Outcome.FORWARDED:
-                targets.update(owners_of(estate, search, verdict.asked))
+                targets.update(owners_of(estate, search, verdict.question))
     return by_service, for_any_service
 
 

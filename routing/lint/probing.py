@@ -43,14 +43,14 @@ class RouteReferrer(NamedTuple):
 class ProbeVerdict(NamedTuple):
     """The answer to a question: a search for each broker instance that may be picked."""
 
-    asked: ProbeQuestion
+    question: ProbeQuestion
     searches: tuple[RouteSearch, ...]
-    by: RouteReferrer | None = None
+    referrer: RouteReferrer | None = None
 
     @property
     def place(self) -> tuple[str, str]:
         """The instance, and the database with the searched routes."""
-        return self.asked.instance, scope_of(self.asked.database)
+        return self.question.instance, scope_of(self.question.database)
 
 
 class RouteSelector(NamedTuple):
@@ -102,7 +102,7 @@ class ProbeAnswers(NamedTuple):
     @property
     def arriving(self) -> Iterator[ProbeVerdict]:
         """All that was asked for arrivals of routes and others."""
-        yield from (verdict for verdict in self.routes if verdict.asked.database is None)
+        yield from (verdict for verdict in self.routes if verdict.question.database is None)
         yield from self.arrivals
 
 

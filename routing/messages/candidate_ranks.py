@@ -68,9 +68,9 @@ def _add_list(plan: RoutePlan) -> DataFrame:
     number = choice[GOES_ON]
     if requests is not None:
         messages = with_requests(plan, messages)
-        here, in_msdb = F.col("requested"), F.col("requested_in_msdb")
-        asked = F.when(here, choice[REQUESTED]).when(in_msdb, choice[REQUESTED_IN_MSDB])
-        number = F.when(here | in_msdb, asked).otherwise(number)
+        in_scope, in_msdb = F.col("requested"), F.col("requested_in_msdb")
+        requested_list = F.when(in_scope, choice[REQUESTED]).when(in_msdb, choice[REQUESTED_IN_MSDB])
+        number = F.when(in_scope | in_msdb, requested_list).otherwise(number)
     if plan.source.any_ends:
         # Nothing is searched for a message of an expired dialog.
         number = F.when(~F.col("is_expired"), number)

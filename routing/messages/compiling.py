@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from routing.messages import results, validate
 from routing.messages.dialog_hash import choose_implementation
 from routing.messages.distributed_plan import decide_by_instance
-from routing.messages.lookups import RunLookups, look_into
+from routing.messages.lookups import RunLookups, build_lookups
 from routing.messages.openers import find_requests, find_waiting
 from routing.messages.route_plan import MessageSource, RoutePlan, as_frames, may_reject
 from routing.messages.setting_frames import DistributedInputs, open_settings, prepare_frames
@@ -75,7 +75,7 @@ def open_source(
     The frames in ``frame_cache`` must stay until the frames of the plan have been read.
     """
     with context.clock.stage("lookups"):
-        lookups = look_into(messages.sparkSession, checked, frame_cache, context)
+        lookups = build_lookups(messages.sparkSession, checked, frame_cache, context)
         return join_lookups(messages, lookups, context, is_exact=is_exact)
 
 
@@ -88,8 +88,8 @@ def join_lookups(
     dialog_hash = choose_implementation(lookups.spark, options.dialog_hash)
     dialogs = None
     if lookups.dialogs is not None:
-        what, size = f"{checked.dialog_rows} dialogs", checked.dialog_rows * _DIALOG
-        dialogs = broadcasts.of_size(what, lookups.dialogs, size)
+        rows_name, size = f"{checked.dialog_rows} dialogs", checked.dialog_rows * _DIALOG
+        dialogs = broadcasts.of_size(rows_name, lookups.dialogs, size)
     return MessageSource(messages, lookups, context, broadcasts, is_exact, dialog_hash, dialogs)
 
 

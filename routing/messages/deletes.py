@@ -78,8 +78,8 @@ def requests_of(requests: DataFrame, messages: JoinSide) -> DataFrame:
     conversation, is_initiator = F.lower("conversation_id"), F.col("is_initiator")
     same.append(conversation.isNull() | (conversation == F.lower(_other("conversation_id"))))
     same.append(is_initiator.isNull() | (is_initiator == _other("is_initiator")))
-    asked = requests.join(_other_side(messages), reduce(Column.__and__, same), "left_semi")
-    return asked.select(*REQUEST_ROW).distinct()
+    own_requests = requests.join(_other_side(messages), reduce(Column.__and__, same), "left_semi")
+    return own_requests.select(*REQUEST_ROW).distinct()
 
 
 def _is_same_message() -> Column:

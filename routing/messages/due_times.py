@@ -43,9 +43,9 @@ def _request_times(opened: DataFrame, on_record: DataFrame | None, now: datetime
     if on_record is not None:
         named = on_record.withColumnRenamed("service_name", "to_service_name")
         times = times.unionByName(named.select(*SERVICE_KEY, F.array("requested_at", "ended_at").alias("times")))
-    each = times.select(*SERVICE_KEY, F.explode("times").alias("time"))
+    request_times = times.select(*SERVICE_KEY, F.explode("times").alias("time"))
     is_before = F.col("time") <= F.lit(now)
-    return each.groupBy(*SERVICE_KEY).agg(
+    return request_times.groupBy(*SERVICE_KEY).agg(
         F.max(F.when(is_before, F.col("time"))).alias("last_before"),
         F.min(F.when(~is_before, F.col("time"))).alias("first_after"),
     )

@@ -182,9 +182,9 @@ def add_keys(messages: DataFrame, lookups: RunLookups) -> DataFrame:
     services and brokers have empty text in key_service and key_broker, and key_kind separates these cases.
     """
     services = lookups.services.rows.withColumnRenamed("service", "to_service_name")
-    known = lookups.services.with_rows(services.withColumn("known", F.lit(True)))
+    known_services = lookups.services.with_rows(services.withColumn("known", F.lit(True)))
     # The names of an instance are distinct, so the join keeps the number of messages.
-    joined = look_up(messages, known, ["instance_name", "to_service_name"])
+    joined = look_up(messages, known_services, ["instance_name", "to_service_name"])
     is_known, unknown = F.col("known").isNotNull(), F.lit(NO_ADDRESS)
     if lookups.checked.has_transport:
         joined, unknown = _read_address(joined), _unknown_service()

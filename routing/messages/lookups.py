@@ -57,8 +57,8 @@ class RunLookups:
         if isinstance(self.checked, DistributedInputs):
             scopes = find_scopes(self.checked.frames)
             return self.broadcasts.join_side("the databases of the configuration", scopes)
-        own = Field("own_addresses", ArrayOf(ColumnKind.STRING))
-        columns = Schema((*_texts("instance_name", "database_name"), own))
+        addresses = Field("own_addresses", ArrayOf(ColumnKind.STRING))
+        columns = Schema((*_texts("instance_name", "database_name"), addresses))
         return self._join_side("the databases of the configuration", _scopes(self.in_driver), columns)
 
     @cached_property
@@ -75,18 +75,18 @@ class RunLookups:
             "the broker instances of the configuration", named, _texts("instance_name", "broker")
         )
 
-    def _join_side(self, what: str, rows: Iterable[tuple[Any, ...]], schema: Schema) -> JoinSide:
+    def _join_side(self, rows_name: str, rows: Iterable[tuple[Any, ...]], schema: Schema) -> JoinSide:
         many = list(rows)
         frame = frames.frame_of_tuples(self.spark, many, schema)
         # Without Arrow rows are read by Python workers, in every job that uses them.
         is_stored = len(many) > self.frame_cache.limits.held_rows or not frames.has_arrow()
         stored = self.frame_cache.store(frame) if is_stored else frame
         return self.broadcasts.of_size(
-            what, stored, len(many) * bytes_of_columns(frame.schema) + _characters(many)
+            rows_name, stored, len(many) * bytes_of_columns(frame.schema) + _characters(many)
         )
 
 
-def look_into(
+def build_lookups(
     spark: SparkSession, checked: CheckedTables, frame_cache: FrameCache, context: RunContext
 ) -> RunLookups:
     """Build the lookups of a configuration. Frames in ``frame_cache`` must stay until they have been read."""

@@ -49,19 +49,19 @@ def find_requests(plan: RoutePlan) -> RequestSides:
     """
     record, uses, chosen = plan.source.lookups.requests, plan.uses, plan.choices
     on_record = None if record is None else plan.keep("the route requests on record", order_requests(record))
-    here = asking_in_scope(chosen)
+    in_scope = asking_in_scope(chosen)
     if not uses.asks_msdb:
-        return _request_sides(plan, openers(here, on_record))
+        return _request_sides(plan, openers(in_scope, on_record))
     if not uses.asks_in_databases:
-        return _request_sides(plan, openers(here.unionByName(asking_in_msdb(chosen)), on_record))
+        return _request_sides(plan, openers(in_scope.unionByName(asking_in_msdb(chosen)), on_record))
     # A message that waits in its own scope does not come back to ask in msdb as well, so the databases' requests
     # are settled before those of msdb.
     is_msdb = F.col("ask_database") == MSDB
-    in_databases = _request_sides(plan, openers(here.where(~is_msdb), on_record), " in a database")
+    in_databases = _request_sides(plan, openers(in_scope.where(~is_msdb), on_record), " in a database")
     coming_back = chosen.where(F.col("choice.asks_msdb") & ~F.col("is_expired"))
     apart = coming_back.withColumn("to_service_name", _of_a_method_before(F.col("to_service_name")))
     going_on = add_requests(apart, in_databases, in_msdb=False).where(~F.col("requested"))
-    in_msdb = openers(here.where(is_msdb).unionByName(asking_in_msdb(going_on)), on_record)
+    in_msdb = openers(in_scope.where(is_msdb).unionByName(asking_in_msdb(going_on)), on_record)
     return _request_sides(plan, in_databases.openers.rows.unionByName(in_msdb))
 
 
@@ -83,8 +83,10 @@ def _request_sides(plan: RoutePlan, opened: DataFrame, where: str = "") -> Reque
     record = plan.source.lookups.requests
     if record is None:
         # Then a scope and a service have one request, and so has an endpoint.
-        alone = _opened_requests(openers_side.rows).withColumn("requests", F.array("request")).drop("request")
-        return RequestSides(openers_side, replace(openers_side, rows=alone))
+        own_requests = (
+            _opened_requests(openers_side.rows).withColumn("requests", F.array("request")).drop("request")
+        )
+        return RequestSides(openers_side, replace(openers_side, rows=own_requests))
     # An endpoint has one row, whatever it has asked for before: the join keeps the number of messages.
     both = _opened_requests(openers_side.rows).unionByName(_endpoint_requests(record))
     grouped = both.groupBy(*_SCOPE, *_ENDPOINT).agg(F.collect_list("request").alias("requests"))
@@ -205,13 +207,13 @@ def openers(asking: DataFrame, on_record: JoinSide | None) -> DataFrame:
     scope = list(_SCOPE)
     if on_record is None:
         never = F.lit(None).cast("timestamp")
-        asked = asking.withColumns({"is_own": F.lit(False), "is_pending": F.lit(False), "ended_at": never})
+        rows = asking.withColumns({"is_own": F.lit(False), "is_pending": F.lit(False), "ended_at": never})
     else:
         last = F.col("last")
         is_own = F.coalesce(last["at"] == F.col("position"), F.lit(False))
         open_until = F.when(F.col("is_own"), last["open_before"]).otherwise(last["open_after"])
         is_pending = F.coalesce(F.unix_micros("decided_at") < open_until, F.lit(False))
-        asked = (
+        rows = (
             _find_last_before(asking, on_record)
             .withColumn("is_own", is_own)
             .withColumns({"is_pending": is_pending, "ended_at": F.when(F.col("is_own"), last["ended_at"])})
@@ -219,7 +221,7 @@ def openers(asking: DataFrame, on_record: JoinSide | None) -> DataFrame:
     at = F.struct("decided_at", "message_id", *_ENDPOINT, "ended_at")
     # collect_set keeps this an object hash aggregate: min of a struct alone would sort the messages.
     of_scope = (
-        asked.where(~F.col("is_pending"))
+        rows.where(~F.col("is_pending"))
         .groupBy(*scope)
         .agg(
             F.min(F.when(~F.col("is_own"), at)).alias("first"),

@@ -179,8 +179,8 @@ def decide(plan: RoutePlan, chosen: DataFrame) -> tuple[DataFrame, dict[str, Col
     messages, decision = cut(chosen) if may_be_long else chosen, F.col("choice")
     if requests is not None:
         messages = with_requests(plan, messages)
-        asked = _of_its_own(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST)
-        decision = F.when(F.col("requested") | F.col("requested_in_msdb"), asked).otherwise(decision)
+        requested = _of_its_own(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST)
+        decision = F.when(F.col("requested") | F.col("requested_in_msdb"), requested).otherwise(decision)
     if plan.source.any_ends:
         expired = _of_its_own(Outcome.DROPPED, Reason.DIALOG_EXPIRED, None)
         decision = F.when(F.col("is_expired"), expired).otherwise(decision)
@@ -211,8 +211,8 @@ def cut(chosen: DataFrame) -> DataFrame:
     another only if the next step names every existing column, which no select does. Turning one column into rows,
     one for each message, has no other effect.
     """
-    others = tuple(name for name in chosen.columns if name != "is_expired")
-    return chosen.unpivot(others, "is_expired", "_name", "is_expired").drop("_name")
+    other_columns = tuple(name for name in chosen.columns if name != "is_expired")
+    return chosen.unpivot(other_columns, "is_expired", "_name", "is_expired").drop("_name")
 
 
 def _of_its_own(outcome: Outcome, reason: Reason, step: MatchingStep | None) -> Column:

@@ -158,12 +158,12 @@ class MessageSource:
         valid = messages.where(F.col("own_addresses").isNotNull()) if checks_scopes else messages
         return keying.add_keys(valid, self.lookups)
 
-    def keep(self, what: str, rows: DataFrame, most_rows: int | None = None) -> JoinSide:
+    def keep(self, rows_name: str, rows: DataFrame, most_rows: int | None = None) -> JoinSide:
         """Keep rows that several passes read, at most ``most_rows``, and choose how they are joined."""
         cached = self.lookups.frame_cache.keep_sized(rows, most_rows)
         if cached.size is None:
-            return self.broadcasts.join_side(what, cached.rows)
-        return self.broadcasts.of_size(what, cached.rows, cached.size)
+            return self.broadcasts.join_side(rows_name, cached.rows)
+        return self.broadcasts.of_size(rows_name, cached.rows, cached.size)
 
     def key(self, messages: DataFrame) -> DataFrame:
         """Bind messages of `keying.add_dialog` and add their keys, in their scope for addresses in names."""
@@ -202,9 +202,9 @@ class RoutePlan:
         on_record = self.source.lookups.request_count
         return None if on_record is None or self.options.may_change else on_record + self.counts.rows_read
 
-    def keep(self, what: str, rows: DataFrame) -> JoinSide:
+    def keep(self, rows_name: str, rows: DataFrame) -> JoinSide:
         """Keep rows of requests that several passes read, and choose how they are joined."""
-        return self.source.keep(what, rows, self.most_requests)
+        return self.source.keep(rows_name, rows, self.most_requests)
 
 
 def may_reject(source: MessageSource, counts: KeyCounts) -> bool:

@@ -25,7 +25,7 @@ from routing.plan.key_rows import FROM_NETWORK
 from routing.schemas import KEYS, SETTINGS, TABLES
 from routing.sessions.python_workers import map_by_workers, prepare_workers
 from routing.tables.arrow_rows import with_zones
-from routing.tables.frames import at_once, spark_schema, times_as_numbers
+from routing.tables.frames import run_concurrently, spark_schema, times_as_numbers
 from routing.tables.row_faults import RowFault
 from routing.tables.spark_forms import conform, no_rows
 from routing.tables.table_columns import Table, by_engine, select_arrow, shape_of
@@ -122,7 +122,7 @@ def _find_faults(frames: Mapping[str, DataFrame]) -> FaultSurvey:
 
     faults = (
         FaultSurvey(row["count"], [RowFault(*fault) for fault in row["first"]], frozenset(row["instances"]))
-        for rows in at_once(spark, find, list(frames))
+        for rows in run_concurrently(spark, find, list(frames))
         for row in rows
     )
     return reduce(FaultSurvey.__or__, faults, FaultSurvey())
@@ -148,7 +148,7 @@ def digest_frames(frames: Mapping[str, DataFrame]) -> dict[str, str]:
     It differs from that of the same table in the driver (`retries.digest_inputs`).
     """
     spark = frames["instances"].sparkSession
-    return dict(zip(frames, at_once(spark, lambda key: _digest(frames[key]), list(frames)), strict=True))
+    return dict(zip(frames, run_concurrently(spark, lambda key: _digest(frames[key]), list(frames)), strict=True))
 
 
 def _digest(frame: DataFrame) -> str:

@@ -92,7 +92,7 @@ def read(
     def read_at_once() -> InputTables:
         dialogs: Any = tables["dialogs"]
         reads: list[Callable[[], Any]] = [read_configuration, lambda: _carry_dialogs(dialogs, limits)]
-        configuration, carried = frames.at_once(dialogs.sparkSession, lambda read: read(), reads)
+        configuration, carried = frames.run_concurrently(dialogs.sparkSession, lambda read: read(), reads)
         read: InputTables = replace(configuration, frame=carried.rows, in_arrow=carried.values)
         return read
 
@@ -320,13 +320,13 @@ def set_doubles_aside(
     doubled = broadcasts.join_side("the doubled message ids", doubled_keys.keys, doubled_keys.count)
     judged = frame_cache.keep(_judge(messages, doubled, scopes, quarantined, broadcasts))
     is_duplicate = F.col("is_duplicate")
-    others = messages.join(doubled.with_hint().select(*KEY), KEY, how="left_anti")
+    single = messages.join(doubled.with_hint().select(*KEY), KEY, how="left_anti")
     counting = judged.where(~is_duplicate).select(*MESSAGES.names)
     duplicates = judged.where(is_duplicate).select(
         *MESSAGES.names,
         F.concat("reasons", F.array(F.lit(str(Rejection.DUPLICATE_MESSAGE_ID)))).alias("reasons"),
     )
-    return DistinctMessages(others.select(*MESSAGES.names).unionByName(counting), duplicates, duplicates.count())
+    return DistinctMessages(single.select(*MESSAGES.names).unionByName(counting), duplicates, duplicates.count())
 
 
 def find_doubles(

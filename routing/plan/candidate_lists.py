@@ -60,20 +60,20 @@ class CandidateLists:
     def _lists(self, decision: Decision, routes: ConcerningRoutes, span: TimeSpan) -> tuple[int | None, ...]:
         """Return the numbers of the lists of a decision, in the order of `LISTED_CHOICE`."""
         key, instance, (scope_routes, returned) = routes.key, routes.instance, span.tables
-        first, again = decision
+        first, second = decision
         before = _candidates(key, instance, first, _OWN, scope_routes)
         goes_on = before
-        if again is not None:
-            goes_on = before + _candidates(key, instance, again, _IN_MSDB, returned, first.pick)
+        if second is not None:
+            goes_on = before + _candidates(key, instance, second, _IN_MSDB, returned, first.pick)
         requested = requested_in_msdb = None
         if decision.asks:
             requested = self._number(
                 _candidates(key, instance, first, _OWN, scope_routes, is_requested=True), _OWN
             )
-        if again is not None and decision.asks_again:
-            asking = _candidates(key, instance, again, _IN_MSDB, returned, first.pick, is_requested=True)
+        if second is not None and decision.asks_again:
+            asking = _candidates(key, instance, second, _IN_MSDB, returned, first.pick, is_requested=True)
             requested_in_msdb = self._number(before + asking, _IN_MSDB)
-        return self._number(goes_on, _OWN if again is None else _IN_MSDB), requested, requested_in_msdb
+        return self._number(goes_on, _OWN if second is None else _IN_MSDB), requested, requested_in_msdb
 
     def _number(self, rows: list[CandidateRow], last_search: int) -> int | None:
         """Return the number of a list, the same for equal ones, or None for an empty one."""

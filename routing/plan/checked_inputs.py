@@ -380,8 +380,8 @@ def _without_instances(dialogs: Table, instances: Collection[str]) -> Table:
         import pyarrow.compute as pc
 
         shape = shape_of(dialogs, "dialogs")
-        others = ~pc.field(shape["instance_name"]).isin([*instances])
-        return as_dataset(dialogs).to_table(filter=_may_change_decision(shape) & others)
+        is_other = ~pc.field(shape["instance_name"]).isin([*instances])
+        return as_dataset(dialogs).to_table(filter=_may_change_decision(shape) & is_other)
 
     frame: Any = dialogs
     is_of = {"dialogs": dialogs}

@@ -128,8 +128,8 @@ def _columns_by_table(rows: pyarrow.Table, services: pyarrow.Array) -> dict[str,
             service = rows[SERVICE_OF[key]]
             is_wanted = pc.and_(is_wanted, pc.or_(pc.is_null(service), pc.is_in(service, concerned)))
         schema = INPUTS[key]
-        there = {name: name for name in schema.names if name in rows.column_names}
-        tables[key] = columns_in(rows_where(rows, is_wanted), schema, there)
+        present = {name: name for name in schema.names if name in rows.column_names}
+        tables[key] = columns_in(rows_where(rows, is_wanted), schema, present)
     return tables
 
 

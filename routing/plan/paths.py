@@ -14,8 +14,8 @@ from routing.rules import hashing
 from routing.rules.deciding import Decision, scope_of
 from routing.rules.estate import SqlInstance
 from routing.rules.following import (
+    MOST_PATHS,
     MOST_PICKS,
-    MOST_WAYS,
     Deciding,
     FollowedTrace,
     HopPath,
@@ -136,10 +136,10 @@ class _PathsAtTime:
         self._followed[hashed, left] = followed
         return followed
 
-    def add_reply(self, there: MessageTrace) -> PathWithReturn:
+    def add_reply(self, forward: MessageTrace) -> PathWithReturn:
         """Return the path of a trace with the reply to it."""
         whose = self.timeline
-        path, until = trace_back(whose.network, whose.deciding, whose.sender, there, self.t)
+        path, until = trace_back(whose.network, whose.deciding, whose.sender, forward, self.t)
         self.until = earliest(self.until, until)
         return path
 
@@ -147,7 +147,7 @@ class _PathsAtTime:
 class PathPlanner:
     """The paths of messages of an estate. Equivalent keys share decisions.
 
-    ``is_exact`` is that of `Planner`. At most ``most_ways`` paths of a message or a reply are followed.
+    ``is_exact`` is that of `Planner`. At most ``most_paths`` paths of a message or a reply are followed.
     """
 
     def __init__(
@@ -155,10 +155,10 @@ class PathPlanner:
         network: EstateNetwork,
         *,
         is_exact: bool = False,
-        most_ways: int = MOST_WAYS,
+        most_paths: int = MOST_PATHS,
         most_keys: int = MOST_KEYS,
     ) -> None:
-        self.network, self._most_ways = network, most_ways
+        self.network, self._most_paths = network, most_paths
         self._deciding = Planner(is_exact=is_exact, most_keys=most_keys).at
 
     def timeline(self, sender: PathSender, to: ServiceAddress, broker: str | None) -> PathTimeline:
@@ -170,7 +170,7 @@ class PathPlanner:
         to = ServiceAddress.of_name(message.service)
         traced_message = TracedMessage(to, message.is_initiator, message.t, hashed, sender.conversation_id)
         scope = scope_of(message.database)
-        args = (traced_message, sender.instance, verdict, scope, message.hops_remaining, self._most_ways)
+        args = (traced_message, sender.instance, verdict, scope, message.hops_remaining, self._most_paths)
         return follow(self.network, self._deciding, *args)
 
     def paths(
@@ -190,18 +190,18 @@ class PathPlanner:
             followed = iter([follow_one(hashing.dialog_id_hash(message.conversation_id))])
         return (self.add_reply(sender, one.trace, message.t) for one in followed)
 
-    def add_reply(self, sender: PathSender, there: MessageTrace, t: int) -> PathWithReturn:
+    def add_reply(self, sender: PathSender, forward: MessageTrace, t: int) -> PathWithReturn:
         """Return the path of a trace with the reply to it."""
-        return trace_back(self.network, self._deciding, sender, there, t)[0]
+        return trace_back(self.network, self._deciding, sender, forward, t)[0]
 
     def follow_reply(self, sender: PathSender, delivered: HopPath, t: int) -> MessageTrace | None:
         """Return the trace of the reply from the end of a path, or None if the sender is unknown."""
-        back = trace_reply(self.network, self._deciding, sender, delivered, t, self._most_ways)
-        return None if back is None else back.trace
+        reply = trace_reply(self.network, self._deciding, sender, delivered, t, self._most_paths)
+        return None if reply is None else reply.trace
 
 
 def trace_open_messages(
-    network: EstateNetwork, deciding: Deciding, here: SqlInstance, database: str | None, service: str, t: int
+    network: EstateNetwork, deciding: Deciding, instance: SqlInstance, database: str | None, service: str, t: int
 ) -> Iterator[MessageTrace]:
     """Yield a trace of open messages to a service at a time for each relevant hash.
 
@@ -209,21 +209,21 @@ def trace_open_messages(
     because a trace knows no pending request of its first instance.
     """
     to = ServiceAddress.of_name(service)
-    key = to.key(here, database, None, is_initiator=True)
-    decided = deciding(key, here, t)
+    key = to.key(instance, database, None, is_initiator=True)
+    decided = deciding(key, instance, t)
 
     def follow_one(hashed: int) -> FollowedTrace | None:
         decision = decided.pick(hashed)
         if decision.asks or decision.asks_again:
             return None
         verdict = verdict_of(decision, None, None, to.address)
-        return follow(network, deciding, TracedMessage(to, True, t, hashed), here, verdict, key.scope, None)
+        return follow(network, deciding, TracedMessage(to, True, t, hashed), instance, verdict, key.scope, None)
 
     return (one.trace for one in follow_dialogs(len(decided.choices), follow_one))
 
 
 def trace_request(
-    network: EstateNetwork, deciding: Deciding, here: SqlInstance, database: str, t: int
+    network: EstateNetwork, deciding: Deciding, instance: SqlInstance, database: str, t: int
 ) -> Iterator[MessageTrace]:
     """Yield the traces of a request for a route (section 5): its database begins an open dialog."""
-    return trace_open_messages(network, deciding, here, database, BROKER_CONFIGURATION_SERVICE, t)
+    return trace_open_messages(network, deciding, instance, database, BROKER_CONFIGURATION_SERVICE, t)

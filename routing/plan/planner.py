@@ -80,8 +80,8 @@ class Planner:
 
     def _find(self, key: RoutingKey, instance: SqlInstance) -> DecisionTimeline:
         # A signature takes longer to make than a key, and fewer keys have it.
-        brought = key.broker if self._is_exact else None
-        shared = instance.name, key.database, brought, signature(key, instance)
+        broker = key.broker if self._is_exact else None
+        shared = instance.name, key.database, broker, signature(key, instance)
         timeline = self._shared.get(shared)
         if timeline is None:
             timeline = DecisionTimeline(ConcerningRoutes.of(key, instance))

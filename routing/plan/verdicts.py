@@ -59,8 +59,8 @@ class KnownDialogs:
             for (instance, database, conversation, is_initiator), row in zip(ends, rows, strict=True):
                 if conversation is None or is_initiator is None:
                     continue
-                there = by_database.setdefault((instance, database), ({}, {}))
-                there[is_initiator][text.fold(conversation)] = DialogFacts.of_row(*row)
+                by_end = by_database.setdefault((instance, database), ({}, {}))
+                by_end[is_initiator][text.fold(conversation)] = DialogFacts.of_row(*row)
         return cls(by_database)
 
     def ends_of(self, instance: str, database: str | None) -> DialogEnds:
@@ -100,7 +100,7 @@ class AskingMessage(NamedTuple):
     def databases(self) -> tuple[str, ...]:
         """The databases in which it asks, in order: its scope, and msdb after it has come back."""
         decision = self.decision
-        searches = (decision.first, decision.again)
+        searches = (decision.first, decision.second)
         return tuple(search.scope for search in searches if search is not None and search.asks)
 
 
@@ -123,20 +123,20 @@ class AskingMessages:
 
     requests: InstanceRequests
     _first: dict[tuple[str, str], AskingMessage] = field(default_factory=dict)
-    _others: list[AskingMessage] = field(default_factory=list)
+    _in_any_order: list[AskingMessage] = field(default_factory=list)
 
     def add(self, asking: AskingMessage) -> None:
         """Store a message if it may open a request. Messages come in any order."""
         databases = asking.databases
         if len(databases) > 1:
-            self._others.append(asking)
+            self._in_any_order.append(asking)
             return
         place = databases[0], asking.message.service
         scope = self.requests.of(*place)
         if scope.is_pending_on_record(*asking.position):
             return
         if scope.is_on_record(*asking.position):
-            self._others.append(asking)
+            self._in_any_order.append(asking)
         elif place not in self._first or _order(asking) < _order(self._first[place]):
             self._first[place] = asking
 
@@ -147,7 +147,7 @@ class AskingMessages:
 
     def _all(self) -> Iterator[AskingMessage]:
         yield from self._first.values()
-        yield from self._others
+        yield from self._in_any_order
 
 
 def _order(asking: AskingMessage) -> SortKey:

@@ -195,15 +195,15 @@ class RouteSearch(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The decision for a key, a time and a pick. ``again`` is the search of msdb if the message came back."""
+    """The decision for a key, a time and a pick. ``second`` is the search of msdb if the message came back."""
 
     first: RouteSearch
-    again: RouteSearch | None
+    second: RouteSearch | None
 
     @property
     def last(self) -> RouteSearch:
         """The search that decides."""
-        return self.first if self.again is None else self.again
+        return self.first if self.second is None else self.second
 
     @property
     def pick(self) -> str | None:
@@ -218,7 +218,7 @@ class Decision(NamedTuple):
     @property
     def rerouted_from(self) -> str | None:
         """The route that led back to this instance."""
-        return None if self.again is None else self.first.route_name
+        return None if self.second is None else self.first.route_name
 
     @property
     def asks(self) -> bool:
@@ -228,7 +228,7 @@ class Decision(NamedTuple):
     @property
     def asks_again(self) -> bool:
         """True if the search of msdb reached step 4 after the message came back."""
-        return self.again is not None and self.again.asks
+        return self.second is not None and self.second.asks
 
 
 class ConcerningRoutes(NamedTuple):

@@ -109,7 +109,7 @@ class MessageTrace:
         return next((path for path in self.hop_paths if path.ending is Ending.DELIVERED), None)
 
 
-MOST_WAYS = 100
+MOST_PATHS = 100
 """The most paths that are followed for one message."""
 MOST_PICKS = 1000
 """The most combined picks (section 2.3) that distinguish the dialogs of a key."""
@@ -180,14 +180,14 @@ def follow(
     verdict: Verdict,
     scope: str,
     hops_remaining: int | None,
-    most_ways: int = MOST_WAYS,
+    most_paths: int = MOST_PATHS,
 ) -> FollowedTrace:
     """Follow a message after the decision of its first instance, with all hops decided at one time.
 
-    ``scope`` is the database of the first search. At most ``most_ways`` paths are followed, in the order of the
+    ``scope`` is the database of the first search. At most ``most_paths`` paths are followed, in the order of the
     rules: the chosen route before its alternatives, an address before its mirror, instances by name.
     """
-    walk = _Walk(network, deciding, message, most_ways)
+    walk = _Walk(network, deciding, message, most_paths)
     searches = _searches(verdict, instance)
     start = _Ahead((), instance, verdict.broker_instance, hops_remaining, 0, searches, ())
     return walk.run(start, verdict, scope)
@@ -201,12 +201,12 @@ def _searches(verdict: Verdict, instance: SqlInstance) -> tuple[_Search, ...]:
     decision = verdict.decision
     if decision is None:
         return ()
-    brought = verdict.broker_instance if decision.pick is None else None
-    first_search = (instance.name, brought, decision.first.scope)
-    if decision.again is None:
+    broker = verdict.broker_instance if decision.pick is None else None
+    first_search = (instance.name, broker, decision.first.scope)
+    if decision.second is None:
         return (first_search,)
     picked = decision.first.pick
-    return first_search, (instance.name, brought if picked is None else picked, decision.again.scope)
+    return first_search, (instance.name, broker if picked is None else picked, decision.second.scope)
 
 
 def follow_dialogs(first: int, follow_one: Callable[[int], FollowedTrace | None]) -> Iterator[FollowedTrace]:
@@ -227,8 +227,10 @@ def follow_dialogs(first: int, follow_one: Callable[[int], FollowedTrace | None]
 class _Walk:
     """A depth-first walk. ``targets`` collects the broker instances behind each choice of an open dialog."""
 
-    def __init__(self, network: EstateNetwork, deciding: Deciding, message: TracedMessage, most_ways: int) -> None:
-        self.network, self.deciding, self.message, self._most_ways = network, deciding, message, most_ways
+    def __init__(
+        self, network: EstateNetwork, deciding: Deciding, message: TracedMessage, most_paths: int
+    ) -> None:
+        self.network, self.deciding, self.message, self._most_paths = network, deciding, message, most_paths
         self.paths: list[HopPath] = []
         self.targets: list[set[str | None]] = []
         self.until: int | None = None
@@ -237,7 +239,7 @@ class _Walk:
     def run(self, start: _Ahead, verdict: Verdict, scope: str) -> FollowedTrace:
         """Follow all paths after the first verdict."""
         ahead = self._leave(start, verdict, scope)
-        while ahead and len(self.paths) < self._most_ways:
+        while ahead and len(self.paths) < self._most_paths:
             ahead += self._arrive(ahead.pop())
         is_cut = bool(ahead) or self.picks > MOST_PICKS
         has_several_targets = any(len(reached) > 1 for reached in self.targets)
@@ -295,7 +297,7 @@ class _Walk:
             hops_remaining -= 1
         onward = step._replace(hops_remaining=hops_remaining, tested=tested, nodes=self._nodes(step, last))
         # Each step is at least one path, so one step above the limit shows that there are more.
-        remaining_paths = self._most_ways - len(self.paths) + 1
+        remaining_paths = self._most_paths - len(self.paths) + 1
         return list(islice(self._onward(onward, instance, hop, last), remaining_paths))[::-1]
 
     def _onward(

@@ -77,8 +77,8 @@ class EstateNetwork:
     def _on_machine_of(self, instance: SqlInstance) -> list[SqlInstance]:
         """Return the other instances of the machine, by name."""
         near = (other for name in instance.machine_names for other in self._by_machine.get(name, ()))
-        others = {other.name: other for other in near if other.name != instance.name}
-        return [others[name] for name in sorted(others)]
+        by_name = {other.name: other for other in near if other.name != instance.name}
+        return [by_name[name] for name in sorted(by_name)]
 
     @cached_property
     def _by_machine(self) -> Mapping[str, Sequence[SqlInstance]]:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from routing.rules.judging import JudgedPath, PathWay
+from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.pathing import FirstHop
 from routing.terms import PathEnd
 
@@ -67,8 +67,8 @@ def ending_at_first_hop(first: FirstHop, instance: str) -> PathEnding:
 
 def steps_of(judged: JudgedPath) -> Iterator[PathStep]:
     """Yield the steps of all paths there, then of all return paths."""
-    for path_way in judged.all_ways:
-        yield from _steps_of_way(path_way)
+    for possible_path in judged.all_paths:
+        yield from _steps_of_path(possible_path)
 
 
 def steps_at_first_hop(first: FirstHop, instance: str, scope: str) -> Iterator[PathStep]:
@@ -76,15 +76,16 @@ def steps_at_first_hop(first: FirstHop, instance: str, scope: str) -> Iterator[P
     yield PathStep(HopPlace(THERE, 1, instance, scope), (str(first.ending), str(first.reason)))
 
 
-def _steps_of_way(path_way: PathWay) -> Iterator[PathStep]:
-    direction, place = _DIRECTIONS[path_way.is_return], None
-    for number, hop in enumerate(path_way.hop_path.hops, 1):
+def _steps_of_path(possible_path: PossiblePath) -> Iterator[PathStep]:
+    direction, place = _DIRECTIONS[possible_path.is_return], None
+    for number, hop in enumerate(possible_path.hop_path.hops, 1):
         place = HopPlace(direction, number, hop.instance_name, hop.scope)
         step = None if hop.matching_step is None else int(hop.matching_step)
         yield PathStep(place, (step, hop.route_name, hop.address, str(hop.outcome), str(hop.reason)))
     if place is not None:
         yield PathStep(
-            place, (str(path_way.hop_path.ending), path_way.hop_path.instance, path_way.hop_path.database)
+            place,
+            (str(possible_path.hop_path.ending), possible_path.hop_path.instance, possible_path.hop_path.database),
         )
 
 

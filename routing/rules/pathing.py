@@ -8,7 +8,7 @@ from typing import NamedTuple
 from routing.rules.deciding import Decision, RoutingKey
 from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.rules.following import (
-    MOST_WAYS,
+    MOST_PATHS,
     Deciding,
     FollowedTrace,
     HopPath,
@@ -68,7 +68,7 @@ class PathWithReturn:
 
 
 def trace_back(
-    network: EstateNetwork, deciding: Deciding, sender: PathSender, there: MessageTrace, t: int
+    network: EstateNetwork, deciding: Deciding, sender: PathSender, forward: MessageTrace, t: int
 ) -> tuple[PathWithReturn, int | None]:
     """Return the path of a traced message with its reply, and the end of its validity.
 
@@ -83,11 +83,11 @@ def trace_back(
         reply = replies[place]
         return None if reply is None else reply.trace
 
-    judged = judge_path(there, (sender.instance.name, sender.database), follow_reply)
-    first = there.delivered
+    judged = judge_path(forward, (sender.instance.name, sender.database), follow_reply)
+    first = forward.delivered
     back = None if first is None else follow_reply(first)
     until = earliest(*(reply.until for reply in replies.values() if reply is not None))
-    return PathWithReturn(there, judged, back, is_back_unknown=first is not None and back is None), until
+    return PathWithReturn(forward, judged, back, is_back_unknown=first is not None and back is None), until
 
 
 def trace_reply(
@@ -96,7 +96,7 @@ def trace_reply(
     sender: PathSender,
     delivered: HopPath,
     t: int,
-    most_ways: int = MOST_WAYS,
+    most_paths: int = MOST_PATHS,
 ) -> FollowedTrace | None:
     """Follow the reply from a delivery to the sending service, bound to the sender's broker instance.
 
@@ -112,8 +112,8 @@ def trace_reply(
     [decision] = timed.choices
     message = TracedMessage(back_to, not sender.is_initiator, t, 0, sender.conversation_id)
     verdict, until = _reply(network, decision, receiver, key, message)
-    back = follow(network, deciding, message, receiver, verdict, key.scope, None, most_ways)
-    return replace(back, until=earliest(timed.valid_to, until, back.until))
+    reply = follow(network, deciding, message, receiver, verdict, key.scope, None, most_paths)
+    return replace(reply, until=earliest(timed.valid_to, until, reply.until))
 
 
 def _reply(
@@ -177,19 +177,19 @@ class PathRow(NamedTuple):
 
 def path_row(path: PathWithReturn) -> PathRow:
     """Return the row of a path. With too many paths it has the hops of the first one."""
-    there, back = path.there, path.back
+    forward, back = path.there, path.back
     end = path.end
     reply = None if back is None or back.is_cut else back.hop_paths[0]
     back_ending = path.back_ending
     return PathRow(
-        str(there.ending),
+        str(forward.ending),
         _text(None if end is None else end.reason),
         None if end is None else end.instance,
         None if end is None else end.database,
         None if end is None else end.address,
-        tuple(_hop(hop) for hop in there.hop_paths[0].hops),
-        there.ways_agree,
-        there.has_multiple_targets,
+        tuple(_hop(hop) for hop in forward.hop_paths[0].hops),
+        forward.ways_agree,
+        forward.has_multiple_targets,
         _text(back_ending),
         _text(None if reply is None else reply.reason),
         None if reply is None else reply.instance,
@@ -199,9 +199,9 @@ def path_row(path: PathWithReturn) -> PathRow:
     )
 
 
-def reads_address(there: MessageTrace) -> bool:
+def reads_address(forward: MessageTrace) -> bool:
     """Return True if the last hop of the first path takes its address from an unknown service name."""
-    last = there.hop_paths[0].hops[-1]
+    last = forward.hop_paths[0].hops[-1]
     return last.reads_address and last.address is None
 
 

@@ -131,8 +131,11 @@ class DialogFacts:
         lifetime: int | None,
     ) -> DialogFacts:
         """Return the facts of a row of ``dialogs``."""
-        far, acknowledged = text.broker_id(far_broker_instance), text.broker_id(acknowledged_broker_instance)
-        return cls(far, acknowledged, acknowledged_at, lifetime)
+        far_broker, acknowledged = (
+            text.broker_id(far_broker_instance),
+            text.broker_id(acknowledged_broker_instance),
+        )
+        return cls(far_broker, acknowledged, acknowledged_at, lifetime)
 
     def acknowledged(self, t: int) -> str | None:
         """Return the id that the dialog was acknowledged with, if it was by then."""

@@ -57,7 +57,7 @@ def _is_same(opener: TableOpener, last: LastRun, key: str, table: spark_tables.I
     """
     if table is None:
         return key not in last.input_versions
-    if isinstance(table, spark_tables.AsItIs):
+    if isinstance(table, spark_tables.UnversionedTable):
         return True
     if key in TRAFFIC:
         return ledger.is_same_input(opener, last, key, table)
@@ -75,12 +75,12 @@ class Follower:
     """Runs a job whenever there is a reason.
 
     ``run`` is called with the reason. ``on_failure`` is called with the error of a failed run and the pause before
-    the next attempt. ``every`` is the usual pause. After each failure in a row the pause doubles.
+    the next attempt. ``interval`` is the usual pause. After each failure in a row the pause doubles.
     """
 
     opener: TableOpener
     config: Config
-    every: timedelta
+    interval: timedelta
     run: Callable[[str], object]
     on_failure: Callable[[Exception, timedelta], None]
     failures: int = field(default=0, init=False)
@@ -98,11 +98,11 @@ class Follower:
             if has_ended(self.opener.session_so_far()):
                 raise
             self.failures += 1
-            pause: timedelta = min(self.every * 2 ** min(self.failures, 20), max(self.every, LONGEST_PAUSE))
+            pause: timedelta = min(self.interval * 2 ** min(self.failures, 20), max(self.interval, LONGEST_PAUSE))
             self.on_failure(error, pause)
             return pause
         self.failures = 0
-        return self.every
+        return self.interval
 
 
 @checked

@@ -39,7 +39,7 @@ from routing.schemas import (
 )
 from routing.tables import spark_forms
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
-from routing.tables.frames import at_once, with_columns_of
+from routing.tables.frames import run_concurrently, with_columns_of
 from routing.tables.read_rows import count_by_files
 from routing.tables.spark_forms import conform, in_shape, readable_texts
 from routing.tables.table_columns import Table
@@ -127,7 +127,7 @@ class StoredOutputs:
         """Return where an output table is, at the version that the runs so far left."""
         return TableSnapshot(self.config.output[key], self.versions[key])
 
-    def left(self, spark: SparkSession, key: str, columns: Sequence[str]) -> tuple[DataFrame | None, int]:
+    def read_kept(self, spark: SparkSession, key: str, columns: Sequence[str]) -> tuple[DataFrame | None, int]:
         """Read some columns of an output table for several passes, and count its rows, or return None."""
         known_count = count_by_files(self.open(key))
         count = self.read(spark, key).count() if known_count is None else known_count
@@ -263,7 +263,7 @@ def _with_left(
     if "pending_messages" in last.output_versions:
         wanted["pending_messages"] = PENDING_MESSAGES.names
     # All are tables as they stand: where they are large nothing is gained by keeping them.
-    left = at_once(spark, lambda key: stored.left(spark, key, wanted[key]), list(wanted))
+    left = run_concurrently(spark, lambda key: stored.read_kept(spark, key, wanted[key]), list(wanted))
     arrived = replace(arrived, requests=left[0][0])
     if "pending_messages" in wanted:
         rows, count = left[1]
@@ -278,14 +278,14 @@ def _with_left(
     delayed, expected = _read_delayed(spark, stored.config.output["resolved_routes"], last, count)
     waiting = broadcasts.join_side("the messages that the last run delayed", delayed, count)
     with files_of(tried):
-        again = stored.frame_cache.keep(pending.after_full_run(conform(tried.read(spark), "messages"), waiting))
-        row_count = again.count()
+        retried = stored.frame_cache.keep(pending.after_full_run(conform(tried.read(spark), "messages"), waiting))
+        row_count = retried.count()
     if row_count != expected:
         raise InternalError.delayed(expected, row_count, tried.version)
     if changes.deleted is not None:
-        again = stored.frame_cache.keep(changes.without_deleted(again))
-        row_count = again.count()
-    return replace(arrived, pending=again if row_count else None, pending_count=row_count)
+        retried = stored.frame_cache.keep(changes.without_deleted(retried))
+        row_count = retried.count()
+    return replace(arrived, pending=retried if row_count else None, pending_count=row_count)
 
 
 def _read_delayed(
@@ -321,10 +321,10 @@ def _without_duplicates(
 ) -> NewMessages:
     """Return the step without message rows with stored or repeated ids."""
     quarantined = lookups.checked.quarantine.instances
-    rest = validate.set_doubles_aside(
+    distinct = validate.set_doubles_aside(
         step.as_read, doubled_keys, lookups.scopes, quarantined, frame_cache, broadcasts
     )
-    return replace(step, as_read=rest.messages, duplicates=rest.duplicates, duplicate_count=rest.count)
+    return replace(step, as_read=distinct.messages, duplicates=distinct.duplicates, duplicate_count=distinct.count)
 
 
 def _with_requests(step: NewMessages, requests: DataFrame, broadcasts: BroadcastBudget) -> NewMessages:
@@ -336,8 +336,8 @@ def _with_requests(step: NewMessages, requests: DataFrame, broadcasts: Broadcast
     ours = requests.withColumn("ended_at", F.lit(None).cast("timestamp")).select(*ROUTE_REQUESTS.names)
     if listed_requests is not None:
         listed = broadcasts.join_side("the rows of route_requests", listed_requests.select(*_REQUEST_KEY))
-        others = ours.join(listed.with_hint(), _REQUEST_KEY, how="left_anti")
-        ours = _with_endpoints(listed_requests, requests, broadcasts).unionByName(others)
+        unlisted = ours.join(listed.with_hint(), _REQUEST_KEY, how="left_anti")
+        ours = _with_endpoints(listed_requests, requests, broadcasts).unionByName(unlisted)
     return replace(step, requests=ours, on_record=requests)
 
 

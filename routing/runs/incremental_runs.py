@@ -13,7 +13,7 @@ from routing.delta import ledger, protocol
 from routing.delta.job_outputs import LastRun
 from routing.messages import openers, pending, results, validate
 from routing.messages.compiling import compile_messages, join_lookups
-from routing.messages.lookups import look_into
+from routing.messages.lookups import build_lookups
 from routing.messages.route_plan import RoutePlan
 from routing.plan.checked_inputs import CheckedTables
 from routing.runs import increment, retries
@@ -67,7 +67,7 @@ class Work:
     versions: dict[str, int]
     stored: increment.StoredOutputs
     arrived: increment.Arrived
-    tried: increment.Retries
+    retries: increment.Retries
     checked: CheckedTables | None
     digests: Mapping[str, str]
     taken_out: TakenOut
@@ -75,7 +75,7 @@ class Work:
     @property
     def is_idle(self) -> bool:
         """Whether no message is to be decided. The first run is never idle, because it creates its tables."""
-        return self.stored.last is not None and self.arrived.count == 0 and self.tried.count == 0
+        return self.stored.last is not None and self.arrived.count == 0 and self.retries.count == 0
 
     def idle_result(self, waiting: PendingCounts | None = None) -> RunResult:
         """Return the counts of a run in which no message is decided."""
@@ -151,8 +151,8 @@ def decide(
     """Return the messages of a run and the plan that decides them."""
     clock = inputs.clock
     with clock.stage("lookups"):
-        lookups = look_into(inputs.outputs.spark, checked, work.stored.frame_cache, inputs.context)
-    step = increment.read(lookups, work.arrived, work.tried.rows, work.stored, now, inputs.context)
+        lookups = build_lookups(inputs.outputs.spark, checked, work.stored.frame_cache, inputs.context)
+    step = increment.read(lookups, work.arrived, work.retries.rows, work.stored, now, inputs.context)
     unended = checked.count_unended_requests() if step.on_record is None else increment.count_unended(step)
     note_unended_requests(inputs.notes, unended)
     asking = lookups if step.on_record is None else replace(lookups, requests=step.requests, request_count=None)
@@ -190,7 +190,7 @@ class _Outputs:
         with clock.stage("counts"):
             groups = count_resolved(inputs, versions)
         waiting = self._commit_pending(groups)
-        left_alone = work.arrived.pending_count - work.tried.count
+        left_alone = work.arrived.pending_count - work.retries.count
         decided = groups.total() + waiting.unchanged - left_alone - step.withheld_count
         if step.duplicate_count or decided < plan.counts.rows_read:
             with clock.stage("rejected"):

@@ -131,13 +131,13 @@ def run_full_locally(inputs: RunInputs, rows_at_once: int) -> RunResult:
     requests = _find_requests(scan, clock)
     versions = {}
     with clock.stage("write"):
-        asked = None
+        request_rows = None
         if requests is not None and requests.is_any_opened:
-            asked = TableRows(partial(requests.tables, options.missing_route_namespace, options.run_id))
-        versions["new_route_requests"] = _commit(inputs, "new_route_requests", asked)
+            request_rows = TableRows(partial(requests.tables, options.missing_route_namespace, options.run_id))
+        versions["new_route_requests"] = _commit(inputs, "new_route_requests", request_rows)
         if requests is not None:
             # Nothing else refers to those that are written, so that their memory is free.
-            requests, asked = requests.drop_lone(), None
+            requests, request_rows = requests.drop_lone(), None
         resolved = ResolvedRows(scan, requests, options.run_id)
         versions["resolved_routes"] = _commit(inputs, "resolved_routes", resolved)
     with clock.stage("counts"):

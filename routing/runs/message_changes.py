@@ -78,10 +78,10 @@ def _find_deleted(
     stored = conform(messages.read(inputs.outputs.spark), "messages")
     left, left_count = frame_cache.keep_counted(deletes.still_stored(stored, side), removed_count)
     if not left_count:
-        gone, count = removed, removed_count
+        deleted, count = removed, removed_count
     else:
-        others = deletes.without(removed, broadcasts.join_side("the messages left", left, left_count))
-        gone, count = frame_cache.keep_counted(others, removed_count)
+        deleted_rows = deletes.without(removed, broadcasts.join_side("the messages left", left, left_count))
+        deleted, count = frame_cache.keep_counted(deleted_rows, removed_count)
     if not count:
         return None
     if not inputs.erases:
@@ -90,7 +90,7 @@ def _find_deleted(
             f"{count:,} {have} deleted from tables.messages since the last run: not retried, and the output rows"
             " stay (only a run with --erase deletes them)"
         )
-    return broadcasts.join_side("the deleted messages", gone, count)
+    return broadcasts.join_side("the deleted messages", deleted, count)
 
 
 @dataclass(frozen=True)

@@ -60,11 +60,11 @@ def open_inputs(
     """
     tables = dict[str, Table]()
     for key, snapshot in inputs.items():
-        if isinstance(snapshot, spark_tables.AsItIs):
+        if isinstance(snapshot, spark_tables.UnversionedTable):
             opener.on_note(f"tables.{key}: as it is, at no version")
         if key == "messages":
             continue
-        if isinstance(snapshot, spark_tables.AsItIs):
+        if isinstance(snapshot, spark_tables.UnversionedTable):
             rows = snapshot.read(opener.spark)
             tables[key] = frame_cache.store(rows) if key == "dialogs" else rows
         elif key == "dialogs":
@@ -86,7 +86,7 @@ def read_inputs(inputs: RunInputs, frame_cache: FrameCache) -> validate.InputTab
         """Read them by Spark. Several passes read these too."""
         snapshots = {key: inputs.inputs[key] for key in tables if key in SETTINGS}
         rows = {key: snapshot.read(spark) for key, snapshot in snapshots.items()}
-        loose = [key for key, snapshot in snapshots.items() if isinstance(snapshot, spark_tables.AsItIs)]
+        loose = [key for key, snapshot in snapshots.items() if isinstance(snapshot, spark_tables.UnversionedTable)]
         return open_settings(rows | {key: frame_cache.store(rows[key]) for key in loose}, spark)
 
     return validate.read(tables, frame_cache.limits, read_frames, inputs.notes)
@@ -103,7 +103,11 @@ def telling_what_may_change(inputs: Mapping[str, spark_tables.Input]) -> Iterato
     A pass fails if it reads a message that the first pass did not see (`messages.results`), and so do counts that
     do not add up. Raises StorageError for an error from outside this package.
     """
-    loose = {key: inputs[key].location for key in _READ_AGAIN if isinstance(inputs.get(key), spark_tables.AsItIs)}
+    loose = {
+        key: inputs[key].location
+        for key in _READ_AGAIN
+        if isinstance(inputs.get(key), spark_tables.UnversionedTable)
+    }
     if not loose:
         yield
         return
@@ -140,4 +144,4 @@ def commit_outputs(inputs: RunInputs, outputs: Mapping[str, DataFrame | None], *
             rows = no_rows(spark, OUTPUTS[key])
         return protocol.commit(inputs.outputs, inputs.start, key, rows, adds=adds)
 
-    return dict(zip(outputs, frames.at_once(spark, commit_one, list(outputs)), strict=True))
+    return dict(zip(outputs, frames.run_concurrently(spark, commit_one, list(outputs)), strict=True))

@@ -231,20 +231,20 @@ def with_quarantine(run: RunInputs, done: RunResult, quarantine: Quarantine, cou
 class PendingCounts(NamedTuple):
     """The stored rows of ``pending_messages``, and when the first is due.
 
-    ``own`` were decided by this run. ``withheld`` came in this run, and their instance is in quarantine.
-    ``others`` have an older row. ``quarantined`` are all rows of instances in quarantine.
+    ``decided`` were decided by this run. ``withheld`` came in this run, and their instance is in quarantine.
+    ``older`` have an older row. ``quarantined`` are all rows of instances in quarantine.
     """
 
-    own: int
+    decided: int
     withheld: int
-    others: int
+    older: int
     quarantined: int
     next_due_at: datetime | None
 
     @property
     def unchanged(self) -> int:
         """The delayed messages without a new row in ``resolved_routes``."""
-        return self.withheld + self.others
+        return self.withheld + self.older
 
 
 def count_pending(run: RunInputs, version: int) -> PendingCounts:
@@ -256,9 +256,9 @@ def count_pending(run: RunInputs, version: int) -> PendingCounts:
         counts[run_id == run.options.run_id, reason == Rejection.INSTANCE_QUARANTINED] += count
         due += [] if first is None else [first]
     return PendingCounts(
-        own=counts[True, False],
+        decided=counts[True, False],
         withheld=counts[True, True],
-        others=counts[False, False] + counts[False, True],
+        older=counts[False, False] + counts[False, True],
         quarantined=counts[True, True] + counts[False, True],
         next_due_at=moment_of(min(due)) if due else None,
     )
@@ -273,8 +273,8 @@ def check_pending(counts: PendingCounts, groups: Groups) -> None:
     from routing.messages import pending
 
     delayed = sum(rows for group, rows in groups.items() if pending.tries_again(group.outcome, group.database))
-    if counts.own != delayed:
-        raise InternalError.pending(delayed, counts.own)
+    if counts.decided != delayed:
+        raise InternalError.pending(delayed, counts.decided)
 
 
 def _taken_as_now(run: RunInputs, version: int) -> Iterator[str]:

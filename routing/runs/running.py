@@ -158,7 +158,9 @@ def prepare(outputs: JobTables, context: RunContext, moment: datetime | None) ->
         inputs = {key: inputs[key] for key in present.tables}
         if config.resolve.mode == "window":
             inputs = _as_last_read(inputs, start.last)
-        options = replace(context.options, may_change=isinstance(inputs["messages"], spark_tables.AsItIs))
+        options = replace(
+            context.options, may_change=isinstance(inputs["messages"], spark_tables.UnversionedTable)
+        )
         newest = import_times.read_newest(opener, config.import_tables.get("imports"))
         unfinished = tuple(import_times.note_unfinished(opener, config.journal))
         context.notes.extend(unfinished)

@@ -38,10 +38,10 @@ def prepare_workers(spark: SparkSession) -> None:
     if spark in _ready:
         return
     fingerprint = _make_fingerprint()
-    own = fingerprint(_PACKAGE)
-    if _ask(spark, fingerprint) != own:
+    own_fingerprint = fingerprint(_PACKAGE)
+    if _ask(spark, fingerprint) != own_fingerprint:
         _send(spark)
-        if _ask(spark, fingerprint) != own:
+        if _ask(spark, fingerprint) != own_fingerprint:
             raise EnvironmentFault.no_workers("they have another version of this package")
     _ready.add(spark)
 

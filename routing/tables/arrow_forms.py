@@ -55,11 +55,11 @@ def read_brokers(words: pyarrow.Array) -> pyarrow.Array:
     folded = fold_texts(words)
     # Most broker instances are stored in the form that is compared. Python converts each of the others.
     is_plain = pc.match_substring_regex(folded, _PLAIN_BROKER)
-    others = pc.indices_nonzero(pc.or_kleene(pc.invert(is_plain), pc.equal(folded, ZERO_GUID))).to_pylist()
-    if not others:
+    unusual = pc.indices_nonzero(pc.or_kleene(pc.invert(is_plain), pc.equal(folded, ZERO_GUID))).to_pylist()
+    if not unusual:
         return folded
     ids, written = plain_values(folded), plain_values(words)
-    for place in others:
+    for place in unusual:
         ids[place] = text.broker_id(written[place])
     return pyarrow.array(ids, pyarrow.string())
 
@@ -202,10 +202,10 @@ def split_attempts(rows: pyarrow.dataset.Dataset, names: Sequence[str]) -> Attem
     """
     import pyarrow.compute as pc
 
-    again = rows.to_table(columns=[*_MESSAGE, "attempt"], filter=pc.field("attempt") > 1)
-    if not len(again):
+    later_attempts = rows.to_table(columns=[*_MESSAGE, "attempt"], filter=pc.field("attempt") > 1)
+    if not len(later_attempts):
         return None
-    last = again.group_by(list(_MESSAGE)).aggregate([("attempt", "max")])
+    last = later_attempts.group_by(list(_MESSAGE)).aggregate([("attempt", "max")])
     columns = list(dict.fromkeys((*names, *_MESSAGE, "attempt")))
     has_id = pc.field("message_id").isin(last["message_id"].combine_chunks())
     both = rows.to_table(columns=columns, filter=has_id).join(last, list(_MESSAGE), join_type="left outer")
@@ -219,5 +219,5 @@ def without(rows: pyarrow.Table, replaced: pyarrow.Table) -> pyarrow.Table:
     """Remove replaced rows."""
     if not len(replaced):
         return rows
-    gone = replaced.select([*_MESSAGE, "attempt"])
-    return rows.join(gone, [*_MESSAGE, "attempt"], join_type="left anti")
+    removed = replaced.select([*_MESSAGE, "attempt"])
+    return rows.join(removed, [*_MESSAGE, "attempt"], join_type="left anti")

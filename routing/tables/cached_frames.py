@@ -228,8 +228,8 @@ def _carry(frame: DataFrame, marked: DataFrame, most: int) -> CarriedFrame:
         return CarriedFrame(frame, None)
     plain_values = [row[1:] for row in rows]
     plain_rows = spark.createDataFrame(plain_values, StructType(_nullable(plain.schema).fields[1:]))
-    kept = plain_rows.select(*_columns_as(frame.schema, _AS_READ))
-    return CarriedFrame(kept, _bytes_of(plain_values), row_count=len(plain_values))
+    carried = plain_rows.select(*_columns_as(frame.schema, _AS_READ))
+    return CarriedFrame(carried, _bytes_of(plain_values), row_count=len(plain_values))
 
 
 def _columns_as(schema: StructType, forms: _Forms) -> Iterator[Column]:
@@ -335,20 +335,20 @@ class JoinSide:
     """The smaller side of a join and its join hint."""
 
     rows: DataFrame
-    how: str
+    join_hint: str
 
     @property
     def fits(self) -> bool:
         """Whether the side is broadcast. Otherwise both sides are shuffled."""
-        return self.how == _BROADCAST
+        return self.join_hint == _BROADCAST
 
     def with_hint(self) -> DataFrame:
         """Return the rows with Spark's join hint. A later select keeps the hint."""
-        return self.rows.hint(self.how)
+        return self.rows.hint(self.join_hint)
 
     def with_rows(self, rows: DataFrame) -> JoinSide:
         """Return other rows of the same size, to be joined in the same way."""
-        return JoinSide(rows, self.how)
+        return JoinSide(rows, self.join_hint)
 
 
 def side_of(rows: DataFrame, *, fits: bool) -> JoinSide:
@@ -415,33 +415,34 @@ class BroadcastBudget:
         """Return the budget of ``resolve.broadcast_limit``, such as ``512MB``."""
         return cls(size_in_bytes(broadcast_limit), notes, limits.task_bytes)
 
-    def join_side(self, what: str, rows: DataFrame, count: int | None = None) -> JoinSide:
-        """Measure the rows and choose how to join them. ``what`` names them in the notes.
+    def join_side(self, rows_name: str, rows: DataFrame, count: int | None = None) -> JoinSide:
+        """Measure the rows and choose how to join them. ``rows_name`` names them in the notes.
 
         The rows are not read if ``count``, their number or an upper limit of it, is enough to decide.
         """
         least = (count or 0) * bytes_of_columns(rows.schema)
         if count is not None and not any(isinstance(column.dataType, _OF_ANY_SIZE) for column in rows.schema):
-            return self.of_size(what, rows, least)
+            return self.of_size(rows_name, rows, least)
         if least > self.limit:
             # The exact size is unknown.
-            return self._without(what, rows, f"at least {least} bytes", _MERGE)
+            return self._without(rows_name, rows, f"at least {least} bytes", _MERGE)
         if count == 0:
             return JoinSide(rows, _BROADCAST)
-        return self.of_size(what, rows, int(rows.agg(bytes_of_rows(rows.schema)).collect()[0][0]))
+        return self.of_size(rows_name, rows, int(rows.agg(bytes_of_rows(rows.schema)).collect()[0][0]))
 
-    def of_size(self, what: str, rows: DataFrame, size: int) -> JoinSide:
+    def of_size(self, rows_name: str, rows: DataFrame, size: int) -> JoinSide:
         """Choose how to join rows of a known size in bytes."""
         if size <= self.limit:
             return JoinSide(rows, _BROADCAST)
         part = size / _partitions(rows.sparkSession)
-        return self._without(what, rows, f"{size} bytes", _HASH if part <= self.task_bytes else _MERGE)
+        return self._without(rows_name, rows, f"{size} bytes", _HASH if part <= self.task_bytes else _MERGE)
 
-    def _without(self, what: str, rows: DataFrame, size: str, how: str) -> JoinSide:
+    def _without(self, rows_name: str, rows: DataFrame, size: str, join_hint: str) -> JoinSide:
         self.notes.append(
-            f"{what} are over broadcast_limit ({size}): both sides are shuffled to join them ({_CALLED[how]})"
+            f"{rows_name} are over broadcast_limit ({size}): both sides are shuffled to join them"
+            f" ({_CALLED[join_hint]})"
         )
-        return JoinSide(rows, how)
+        return JoinSide(rows, join_hint)
 
 
 def _partitions(spark: SparkSession) -> int:

@@ -63,7 +63,7 @@ def spark_type(kind: AnyKind) -> DataType:
     return _SPARK_TYPES[kind]
 
 
-def at_once(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+def run_concurrently(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """Apply a function to all items at the same time and return the results in order.
 
     Spark spends most of a small query on planning, which uses only a part of a machine. Before pyspark 4.0 threads
@@ -125,8 +125,8 @@ def where_in(frame: DataFrame, only: Only) -> DataFrame:
 
 def with_columns_of(rows: DataFrame, schema: Schema) -> DataFrame:
     """Select the columns of a schema from a table, ignoring case. Missing columns are null."""
-    there = {name.lower() for name in rows.columns}
-    nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in schema if field.name not in there}
+    present = {name.lower() for name in rows.columns}
+    nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in schema if field.name not in present}
     return rows.select(*(nulls.get(name, F.col(name)).alias(name) for name in schema.names))
 
 

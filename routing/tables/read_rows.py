@@ -51,9 +51,9 @@ def read_each(tables: Mapping[str, Table], read: Callable[[str], T]) -> dict[str
     spark = next((table.sparkSession for table in tables.values() if is_frame(table)), None)
     if spark is None:
         return {key: read(key) for key in tables}
-    from routing.tables.frames import at_once
+    from routing.tables.frames import run_concurrently
 
-    return dict(zip(tables, at_once(spark, read, list(tables)), strict=True))
+    return dict(zip(tables, run_concurrently(spark, read, list(tables)), strict=True))
 
 
 def read_settings(tables: Mapping[str, Table]) -> dict[str, TableColumns]:
@@ -108,7 +108,7 @@ def read_rows(
     """
     if is_frame(table):
         return _read_frame(table, schema, last_by, limit, only or {})
-    names = {name: there for name, there in spell(table).items() if name in schema.names}
+    names = {name: spelling for name, spelling in spell(table).items() if name in schema.names}
     rows = select_arrow(table, list(names.values()), condition_of(table, only or {}))
     if last_by:
         rows = rows.sort_by([(names[name], "descending") for name in last_by])

@@ -265,8 +265,8 @@ def _read_undecodable(rows: Any, key: str, texts: Sequence[str], condition: Any)
     import pyarrow
     import pyarrow.compute as pc
 
-    others = ~pc.coalesce(condition, pc.scalar(False))
-    for batch in rows.scanner(filter=others).to_batches():
+    may_be_decodable = ~pc.coalesce(condition, pc.scalar(False))
+    for batch in rows.scanner(filter=may_be_decodable).to_batches():
         bad = [mask for name in texts if (mask := find_undecodable(batch[name])) is not None]
         if bad:
             places = pc.indices_nonzero(reduce(pc.or_, bad))

@@ -206,9 +206,9 @@ def readable_texts() -> dict[str, Column]:
 
 def last_rows(resolved: DataFrame) -> DataFrame:
     """Return the row of each message's last attempt."""
-    again = resolved.where("attempt > 1").groupBy(*_MESSAGE).agg(F.max("attempt").alias("last_attempt"))
+    later_attempts = resolved.where("attempt > 1").groupBy(*_MESSAGE).agg(F.max("attempt").alias("last_attempt"))
     return (
-        resolved.join(again, _MESSAGE, how="left")
+        resolved.join(later_attempts, _MESSAGE, how="left")
         .where(F.col("attempt") == F.coalesce("last_attempt", "attempt"))
         .select(*resolved.columns)
     )

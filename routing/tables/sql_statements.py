@@ -275,7 +275,10 @@ def show_union(
 ) -> None:
     """Create or replace a view of the rows of several views, in some columns."""
     names = _join(map(quote, columns))
-    queries = [_sql("SELECT {names} FROM {table}", names=names, table=sql_name(each)) for each in selected]
+    queries = [
+        _sql("SELECT {names} FROM {table}", names=names, table=sql_name(selected_view))
+        for selected_view in selected
+    ]
     query = _join(queries, by=_UNION)
     spark.sql(_sql("CREATE OR REPLACE VIEW {view} AS {query}", view=sql_name(view), query=query))
 

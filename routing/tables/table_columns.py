@@ -108,8 +108,8 @@ def _column_of(rows: Iterable[ReadRow], name: str, kind: AnyKind) -> list[Any]:
 
 def columns_in(rows: pyarrow.Table, schema: Schema, names: Mapping[str, str]) -> TableColumns:
     """Convert an Arrow table to the columns of a schema. ``names`` has their names there, and others are null."""
-    there = {f.name: arrow_rows.values_of(rows[names[f.name]], f.kind) for f in schema if f.name in names}
-    return TableColumns({name: there.get(name) or [None] * rows.num_rows for name in schema.names})
+    present = {f.name: arrow_rows.values_of(rows[names[f.name]], f.kind) for f in schema if f.name in names}
+    return TableColumns({name: present.get(name) or [None] * rows.num_rows for name in schema.names})
 
 
 def is_frame(table: Table) -> TypeGuard[DataFrame]:
@@ -218,7 +218,7 @@ def read_arrow(table: Any, key: str, condition: Any = None, names: Collection[st
     Raises InputError as `shape_of` does.
     """
     schema = TABLES[key] if names is None else TABLES[key].only(*names)
-    shape = {name: there for name, there in shape_of(table, key).items() if name in schema.names}
+    shape = {name: spelling for name, spelling in shape_of(table, key).items() if name in schema.names}
     return columns_in(select_arrow(table, list(shape.values()), condition), schema, shape)
 
 

@@ -33,7 +33,7 @@ HAZARD = (
 )
 
 
-def way_blocks(
+def path_blocks(
     hop_path: HopPath,
     ending_words: Mapping[Ending, str] = ENDING_WORDS,
     most_hops: int | None = None,

@@ -64,10 +64,10 @@ def _race(case: Case) -> None:
     """Two runs at once: one is done, the other says so."""
     both = [started(case), started(case)]
     done = [ended(process) for process in both]
-    told = dict(done)
-    assert sorted(told) == [0, 3], done
-    assert "another run is at work on these tables" in told[3]
-    assert len([line for line in told[3].splitlines() if line.startswith("sbroute: ")]) == 1
+    extra = dict(done)
+    assert sorted(extra) == [0, 3], done
+    assert "another run is at work on these tables" in extra[3]
+    assert len([line for line in extra[3].splitlines() if line.startswith("sbroute: ")]) == 1
 
 
 def test_killed_when_it_counts(case: Case, clean: dict[str, object], tmp_path: Path) -> None:

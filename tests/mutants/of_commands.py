@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tests.mutants.mutant import Mutant
 
-_FOLLOW = "tests/unit/test_commands_follow.py::test_the_route_that_comes_first"
+_FOLLOW = "tests/unit/test_commands_follow.py::test_all_commands_use_the_same_first_route"
 _COMMANDS = ("resolve", "candidates", "explain", "trace", "check", "diff")
 _STEPS = (
     "    SearchStep(MatchingStep.SERVICE, service),\n",

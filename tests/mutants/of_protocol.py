@@ -19,8 +19,8 @@ MUTANTS = (
         name="last-run-before-versions",
         rule="exactly once: versions are read before the last run",
         file="routing/delta/protocol.py",
-        before="    logs = dict(tables.look(tables.keys))\n    runs, last = tables.last_run(run_id)",
-        after="    runs, last = tables.last_run(run_id)\n    logs = dict(tables.look(tables.keys))",
+        before="    logs = dict(tables.open_logs(tables.keys))\n    runs, last = tables.last_run(run_id)",
+        after="    runs, last = tables.last_run(run_id)\n    logs = dict(tables.open_logs(tables.keys))",
         tests=EXACTLY_ONCE,
     ),
     Mutant(

@@ -9,7 +9,7 @@ from pathlib import Path
 from routing import cli
 from tests.demo_runs import store_demo_runs
 from tests.platforms.browser import ROOT, browser
-from tests.platforms.shown_page import settle
+from tests.platforms.shown_page import wait_for_script
 
 PICTURE = ROOT / "docs" / "images" / "report.png"
 NOW = "2026-01-07T09:00:00Z"
@@ -29,7 +29,7 @@ def main() -> None:
     """Write the picture of a wide window, extended a little below."""
     with tempfile.TemporaryDirectory() as folder, browser(Path(folder)) as shown:
         shown.open(write_demo_page(Path(folder)), height=1150)
-        settle(shown)
+        wait_for_script(shown)
         shown.picture(PICTURE, whole=False)
     sys.stdout.write(f"{PICTURE.relative_to(ROOT)}: {PICTURE.stat().st_size:,} bytes\n")
 

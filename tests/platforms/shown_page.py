@@ -37,7 +37,7 @@ def words(shown: Browser, picture: str) -> list[str]:
     return list(shown.ask(_WORDS, picture))
 
 
-def settle(shown: Browser) -> None:
+def wait_for_script(shown: Browser) -> None:
     """Wait until the script has answered."""
     shown.ask(_SETTLE)
 
@@ -46,13 +46,13 @@ def choose(shown: Browser, **asked: str) -> None:
     """Set the filter: instance, service, outcome."""
     for name, value in asked.items():
         shown.choose(f"#filter select[name={name}]", value)
-    settle(shown)
+    wait_for_script(shown)
 
 
 def clear(shown: Browser) -> None:
     """Show all again."""
     shown.click("#filter button[type=reset]")
-    settle(shown)
+    wait_for_script(shown)
 
 
 def open_all(shown: Browser) -> None:

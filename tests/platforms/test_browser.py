@@ -14,7 +14,7 @@ from routing.views.page.facts import MessageFlow, MessageSeries, Report, TimePoi
 from tests import report_samples as samples
 from tests.platforms.browser import NARROW, ROOT, WIDE, Browser
 from tests.platforms.looks import faults, made_of_text, stands_out
-from tests.platforms.shown_page import choose, clear, open_all, settle, table, tiles, words
+from tests.platforms.shown_page import choose, clear, open_all, table, tiles, wait_for_script, words
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
 HUB, SPOKE, EDGE, STOCK, BILLING = samples.HUB, samples.SPOKE, samples.EDGE, samples.STOCK, samples.BILLING
@@ -51,13 +51,13 @@ def everything(shown: Browser) -> list[object]:
 def test_the_page_has_no_faults(shown: Browser, sample: Path, width: int, dark: bool) -> None:
     """There is no error, request, overflow, cut text or finding of axe-core."""
     shown.open(sample, width=width, dark=dark)
-    settle(shown)
+    wait_for_script(shown)
     shown.picture(SCREENSHOTS / f"sample-{width}-{'dark' if dark else 'light'}.png")
     open_all(shown)
     assert faults(shown) == {}
 
 
-def test_the_numbers_of_all(shown: Browser, sample: Path) -> None:
+def test_unfiltered_page_shows_all_counts(shown: Browser, sample: Path) -> None:
     shown.open(sample)
     assert tiles(shown) == dict(zip(ENDINGS, ("1,320", "158", "9", "405"), strict=True))
     assert times(shown) == [
@@ -148,7 +148,7 @@ FILTERS = {
 def test_the_filter(shown: Browser, sample: Path, what: str) -> None:
     asked, outcomes, hours, services, reasons, stuck = FILTERS[what]
     shown.open(sample)
-    settle(shown)
+    wait_for_script(shown)
     open_all(shown)
     before = everything(shown)
     choose(shown, **asked)
@@ -214,8 +214,8 @@ def test_each_filter_shows_the_counts_that_python_computes(shown: Browser, tmp_p
         for value in sorted(values):
             choose(shown, **{name: value})
             left = [flow for flow in flows if getattr(flow, attribute) == value]
-            told = {ending: number for ending, number in tiles(shown).items() if number != "0"}
-            assert told == {key[0]: number for key, number in summed(left, "end").items()}
+            shown_counts = {ending: number for ending, number in tiles(shown).items() if number != "0"}
+            assert shown_counts == {key[0]: number for key, number in summed(left, "end").items()}
             rows = table(shown, "services", "Instance", "To service", "Messages")
             assert {row[:2]: row[2] for row in rows} == summed(left, "instance", "service")
             stuck = [flow for flow in left if flow.end in STUCK_ENDINGS]
@@ -300,7 +300,7 @@ def test_every_number_is_visible(shown: Browser, sample: Path, width: int) -> No
 
 def test_hostile_names_stay_text(shown: Browser, sample: Path) -> None:
     shown.open(sample)
-    settle(shown)
+    wait_for_script(shown)
     open_all(shown)
     assert made_of_text(shown) == []
     read = shown.texts("td, th")
@@ -328,7 +328,7 @@ def test_the_page_works_without_scripts(shown: Browser, sample: Path) -> None:
 
 def test_the_printed_page_is_complete(shown: Browser, sample: Path) -> None:
     shown.open(sample, dark=True)
-    settle(shown)
+    wait_for_script(shown)
     assert shown.texts("select") != []
     shown.show_as(dark=True, medium="print")
     assert shown.texts("select, form button, nav") == []
@@ -346,7 +346,7 @@ def test_a_small_page_has_no_faults(shown: Browser, tmp_path: Path) -> None:
     file = tmp_path / "bare.html"
     file.write_text(report_page.render(samples.bare_report()), encoding="utf-8")
     shown.open(file, width=NARROW)
-    settle(shown)
+    wait_for_script(shown)
     assert faults(shown) == {}
     assert tiles(shown)["DELIVERED"] == "1,320"
 
@@ -356,7 +356,7 @@ def test_a_large_page(shown: Browser, tmp_path: Path) -> None:
     file = tmp_path / "huge.html"
     file.write_text(report_page.render(samples.huge_report(300)), encoding="utf-8")
     shown.open(file, width=NARROW)
-    settle(shown)
+    wait_for_script(shown)
     assert tiles(shown) == {"DELIVERED": "13,500", "DELAYED": "16,500", "DROPPED": "18,000", "NOT_KNOWN": "15,000"}
     open_all(shown)
     assert len(table(shown, "services", *SERVICES)) == 200
@@ -377,7 +377,7 @@ def test_services_that_are_grouped_over_time(shown: Browser, tmp_path: Path) -> 
     file = tmp_path / "wide.html"
     file.write_text(report_page.render(Report("", (), 0, flows, (), series)), encoding="utf-8")
     shown.open(file)
-    settle(shown)
+    wait_for_script(shown)
     open_all(shown)
     assert {"s0000", "at most 2"} <= set(words(shown, "delays-picture"))
     choose(shown, service="200 other services")

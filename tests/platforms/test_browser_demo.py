@@ -16,7 +16,7 @@ from routing.demo import build
 from tests.platforms.browser import NARROW, ROOT, WIDE, Browser
 from tests.platforms.looks import faults
 from tests.platforms.screenshot import write_demo_page
-from tests.platforms.shown_page import choose, open_all, settle, table, tiles
+from tests.platforms.shown_page import choose, open_all, table, tiles, wait_for_script
 from tests.reference.paths import path_rows
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
@@ -57,7 +57,7 @@ def _end_of(row: dict[str, Any], path: dict[str, Any]) -> tuple[str, str | None]
     return path["outcome"], "ROUTING_LOOP" if path["outcome"] == "LOOP" else path["reason"]
 
 
-def told(number: int) -> str:
+def formatted(number: int) -> str:
     return f"{number:,}"
 
 
@@ -74,22 +74,24 @@ def only(rows: pyarrow.Table, **values: str) -> pyarrow.Table:
 
 def assert_shown(shown: Browser, rows: pyarrow.Table) -> None:
     """Assert that tiles and tables show the counts of these rows, each with the end of its message."""
-    endings = {ending: told(count) for (ending,), count in counted(rows, "ending").items()}
+    endings = {ending: formatted(count) for (ending,), count in counted(rows, "ending").items()}
     assert {ending: count for ending, count in tiles(shown).items() if count != "0"} == endings
     services = counted(rows, "instance_name", "to_service_name")
     listed = table(shown, "services", "Instance", "To service", "Messages")
-    assert {(*key, told(count)) for key, count in services.items()} >= set(listed)
+    assert {(*key, formatted(count)) for key, count in services.items()} >= set(listed)
     assert [row[-1] for row in listed] == [
-        told(count) for count in sorted(services.values(), reverse=True)[:SHOWN]
+        formatted(count) for count in sorted(services.values(), reverse=True)[:SHOWN]
     ]
     assert shown.texts("#services-more") == [f"and {len(services) - SHOWN} more"][: len(services) > SHOWN]
     stuck = rows.filter(pc.invert(pc.is_in(rows["ending"], pyarrow.array(["DELIVERED", "NOT_KNOWN"]))))
-    reasons = [(*key, told(count)) for key, count in counted(stuck, "ending", "why").items()]
+    reasons = [(*key, formatted(count)) for key, count in counted(stuck, "ending", "why").items()]
     assert sorted(table(shown, "reasons", "Ending", "Reason", "Messages")) == sorted(reasons)
     times: Counter[int] = Counter(
         int(at.timestamp()) // QUARTER * QUARTER for at in rows["decided_at"].to_pylist()
     )
-    assert table(shown, "times", "From", "Messages") == [(minute(at), told(times[at])) for at in sorted(times)]
+    assert table(shown, "times", "From", "Messages") == [
+        (minute(at), formatted(times[at])) for at in sorted(times)
+    ]
     assert sorted(table(shown, "stuck", *STUCK)) == sorted(waiting(stuck))
 
 
@@ -103,7 +105,7 @@ def waiting(rows: pyarrow.Table) -> list[tuple[str, ...]]:
     return [
         (
             *(row[name] if row[name] is not None else "(over the network)" for name in by),
-            told(row["message_id_count"]),
+            formatted(row["message_id_count"]),
             f"{row['enqueue_time_min']:%Y-%m-%d %H:%M}",
         )
         for row in groups
@@ -116,7 +118,7 @@ def minute(at: int) -> str:
 
 def test_the_numbers_are_those_of_the_tables(shown: Browser, demo: Path, stored: pyarrow.Table) -> None:
     shown.open(demo)
-    settle(shown)
+    wait_for_script(shown)
     open_all(shown)
     assert stored.num_rows == 12_050
     assert_shown(shown, stored)
@@ -126,7 +128,7 @@ def test_the_numbers_of_a_filter_are_those_of_the_tables(
     shown: Browser, demo: Path, stored: pyarrow.Table
 ) -> None:
     shown.open(demo)
-    settle(shown)
+    wait_for_script(shown)
     choose(shown, instance=EAST)
     assert_shown(shown, only(stored, instance_name=EAST))
     choose(shown, service=LABELS, outcome="DELAYED")
@@ -138,7 +140,7 @@ def test_the_numbers_of_a_filter_are_those_of_the_tables(
 @pytest.mark.parametrize(("width", "dark"), [(WIDE, False), (NARROW, True)])
 def test_the_page_has_no_faults(shown: Browser, demo: Path, width: int, dark: bool) -> None:
     shown.open(demo, width=width, dark=dark)
-    settle(shown)
+    wait_for_script(shown)
     shown.picture(SCREENSHOTS / f"demo-{width}-{'dark' if dark else 'light'}.png")
     # To judge the colours of all its cells takes a while: once is enough, for those of test_browser are the same.
     assert faults(shown, without=["color-contrast"] if dark else []) == {}
@@ -170,7 +172,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("width", "dark"), [(WIDE, True), (NARROW, False)])
 def test_the_page_of_a_check(shown: Browser, checked: Path, width: int, dark: bool) -> None:
     shown.open(checked, width=width, dark=dark)
-    settle(shown)
+    wait_for_script(shown)
     shown.picture(SCREENSHOTS / f"check-{width}-{'dark' if dark else 'light'}.png")
     assert faults(shown) == {}
     # As conf/examples/README.md tells it: of two queues, four messages to //billing have waited since morning.

@@ -143,7 +143,7 @@ def test_a_run_by_spark_submit(spark: SparkSession, cluster: Cluster, estate: Es
     estate.assert_resolved(spark, tmp_path / "out")
 
 
-def test_exit_code_2_survives(cluster: Cluster, estate: Estate, tmp_path: Path) -> None:
+def test_a_missing_table_exits_with_2_on_a_cluster(cluster: Cluster, estate: Estate, tmp_path: Path) -> None:
     """A fault that is found once the session has started."""
     file = estate.config(tmp_path / "out")
     command, environment = cluster.submit("--config", str(file), "--set", f"tables.routes={tmp_path}/nowhere")

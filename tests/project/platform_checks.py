@@ -56,10 +56,10 @@ def changed(value: Any, change: Change) -> Any:
 
 def command_faults(arguments: Sequence[str]) -> list[str]:
     """Return the errors of the command line's parser for these arguments."""
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said), contextlib.suppress(SystemExit):
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors), contextlib.suppress(SystemExit):
         cli._parser().parse_args(list(arguments))
-    return [said.getvalue().strip()] if said.getvalue() else []
+    return [errors.getvalue().strip()] if errors.getvalue() else []
 
 
 def aws_cron_faults(expression: str) -> list[str]:

@@ -20,29 +20,29 @@ from benchmarks.taken import Taken, taken_by
 _GIB = 2**30
 
 
-def _taken(*seconds: float) -> list[Taken]:
+def _rounds(*seconds: float) -> list[Taken]:
     """Rounds of so many seconds, with twice the CPU and so many GiB."""
     return [Taken(0.0, value, 2 * value, int(value * _GIB)) for value in seconds]
 
 
 _ROUNDS = {
-    "bare-spark": _taken(20.0, 10.0, 90.0),
-    "resolve": _taken(32.0, 31.0, 33.0),
-    "bare-reader": _taken(0.5),
-    "explain": _taken(2.5),
+    "bare-spark": _rounds(20.0, 10.0, 90.0),
+    "resolve": _rounds(32.0, 31.0, 33.0),
+    "bare-reader": _rounds(0.5),
+    "explain": _rounds(2.5),
 }
 _LARGE_ROUNDS = {
-    "resolve": _taken(37.0, 38.0, 40.0),
-    "copy": _taken(20.0, 21.0, 19.0),
-    "polars": _taken(10.0),
-    "duckdb": _taken(8.0),
-    "resolve-local": _taken(9.0),
-    "lint": _taken(20.1),
-    "explain": _taken(5.0, 7.0),
-    "group-by": _taken(20.0),
-    "report": _taken(31.2),
-    "reconcile": _taken(38.4),
-    "diff": _taken(5.0),
+    "resolve": _rounds(37.0, 38.0, 40.0),
+    "copy": _rounds(20.0, 21.0, 19.0),
+    "polars": _rounds(10.0),
+    "duckdb": _rounds(8.0),
+    "resolve-local": _rounds(9.0),
+    "lint": _rounds(20.1),
+    "explain": _rounds(5.0, 7.0),
+    "group-by": _rounds(20.0),
+    "report": _rounds(31.2),
+    "reconcile": _rounds(38.4),
+    "diff": _rounds(5.0),
 }
 
 
@@ -72,7 +72,7 @@ def test_a_line_has_medians_the_largest_peak_and_the_ratio_to_the_floor() -> Non
 
 def test_a_floor_that_was_not_measured_is_no_success() -> None:
     with pytest.raises(KeyError, match="bare-spark"):
-        lines({"resolve": _taken(1.0)}, SMALL)
+        lines({"resolve": _rounds(1.0)}, SMALL)
 
 
 def test_measurements_are_compared_with_their_limits() -> None:
@@ -93,7 +93,7 @@ def test_measurements_are_compared_with_their_limits() -> None:
         "diff: 5.0 s, at most 35 s: met",
         "diff: 5.0 GiB, at most 4.2 GiB: MISSED",
     ]
-    slower = {**_LARGE_ROUNDS, "resolve": _taken(38.2)}
+    slower = {**_LARGE_ROUNDS, "resolve": _rounds(38.2)}
     assert not judge(lines(slower, LARGE), LARGE)[0].is_met
 
 
@@ -107,8 +107,8 @@ def _run(ended: float, **stages: float) -> dict[str, object]:
 
 
 def test_the_parts_of_a_run_add_up_to_its_duration() -> None:
-    taken = Taken(_BEGAN.timestamp(), 20.0, 35.0, _GIB)
-    found = parts(taken, _run(19.0, session=6.5, read=1.5, write=8.0))
+    measured = Taken(_BEGAN.timestamp(), 20.0, 35.0, _GIB)
+    found = parts(measured, _run(19.0, session=6.5, read=1.5, write=8.0))
     assert {name: round(seconds, 3) for name, seconds in found.items()} == {
         "start": 2.0,
         "session": 6.5,
@@ -139,7 +139,7 @@ def test_only_the_gate_makes_a_missed_gate_a_failure(monkeypatch: pytest.MonkeyP
             "lint": Process("lint", lambda out: [lint]),
         }
         asked = ["--rounds", "1", "--only", "lint"]
-        return [floor.main(line, lambda given: (both, tmp_path)) for line in (asked, [*asked, "--gate"])]
+        return [floor.main(line, lambda arguments: (both, tmp_path)) for line in (asked, [*asked, "--gate"])]
 
     monkeypatch.setattr(processes, "taken_by", _as_told)
     assert exits("1.0", "4.1") == [0, 1]

@@ -62,21 +62,21 @@ def test_a_browser_that_does_not_run_is_passed_over(machine: Path) -> None:
     assert run(machine) == (0, [str(chrome), str(driver)], "")
 
 
-def test_a_driver_of_another_version_is_none(machine: Path) -> None:
+def test_a_driver_of_another_version_is_refused(machine: Path) -> None:
     chromium = program(machine / "chromium", f"echo '{BROWSER}'")
     driver = program(machine / "chromedriver", "echo 'ChromeDriver 155.0.1 (a)'")
-    status, printed, said = run(machine)
+    status, printed, err = run(machine)
     assert (status, printed) == (1, [])
-    assert said.startswith(f"{MISSING} ({chromium} is of version 156 and {driver} of 155); install both and set")
+    assert err.startswith(f"{MISSING} ({chromium} is of version 156 and {driver} of 155); install both and set")
 
 
 def test_users_other_than_root_get_the_install_command(machine: Path) -> None:
     program(machine / "id", "echo 1000")
     program(machine / "apt-get", "exit 9")
-    status, printed, said = run(machine)
+    status, printed, err = run(machine)
     assert (status, printed) == (1, [])
-    assert said.startswith(MISSING)
-    assert said.endswith("; run: sudo apt-get update && sudo apt-get install chromium chromium-driver\n")
+    assert err.startswith(MISSING)
+    assert err.endswith("; run: sudo apt-get update && sudo apt-get install chromium chromium-driver\n")
 
 
 def test_root_gets_them_from_apt_get(machine: Path) -> None:
@@ -87,14 +87,14 @@ def test_root_gets_them_from_apt_get(machine: Path) -> None:
         for name in ("chromium", "chromedriver")
     ]
     program(machine / "apt-get", 'echo "$@"', *put)
-    status, printed, said = run(machine)
+    status, printed, err = run(machine)
     assert (status, printed) == (0, [str(machine / "chromium"), str(machine / "chromedriver")])
-    assert said.splitlines()[1:] == ["update", "install -y --no-install-recommends chromium chromium-driver"]
+    assert err.splitlines()[1:] == ["update", "install -y --no-install-recommends chromium chromium-driver"]
 
 
 def test_a_failing_apt_get_is_reported(machine: Path) -> None:
     program(machine / "apt-get", "echo 'E: no network' >&2", "exit 100")
-    status, printed, said = run(machine)
+    status, printed, err = run(machine)
     assert (status, printed) == (1, [])
     last = "chromium: apt-get could not install chromium chromium-driver: see its message above"
-    assert said.splitlines()[-2:] == ["E: no network", last]
+    assert err.splitlines()[-2:] == ["E: no network", last]

@@ -8,7 +8,7 @@ from tests.column_comments import FILE, ROOT, SCHEMAS, as_file, find_comments
 PAGE = (ROOT / "docs" / "reference" / "tables.md").read_text(encoding="utf-8")
 
 
-def test_the_file_is_that_of_the_page() -> None:
+def test_stored_comments_equal_those_of_the_page() -> None:
     assert FILE.read_text(encoding="utf-8") == as_file(PAGE), "make docs-output writes it"
 
 
@@ -19,7 +19,7 @@ def test_every_column_has_a_plain_comment() -> None:
         assert [text for text in comments.values() if not text.strip() or set("`[*&") & set(text)] == []
 
 
-def test_meanings_of_rows_and_of_tables_within_others() -> None:
+def test_comments_come_from_rows_and_referenced_tables() -> None:
     comments = find_comments(PAGE)
     assert comments["routes"]["address"] == "LOCAL, TRANSPORT or a network address"
     assert comments["routes"]["valid_to"].startswith("valid_from, valid_to: when this version begins")

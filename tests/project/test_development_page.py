@@ -98,7 +98,7 @@ def test_the_table_of_rooms_is_complete() -> None:
         if not path.stem.startswith("__") and (path.suffix == ".py" or (path / "__init__.py").exists())
     }
     known = names_of(package)
-    named = {code for _, said in rows for code in _CODE.findall(said) if _NAME.fullmatch(code)}
+    named = {code for _, text in rows for code in _CODE.findall(text) if _NAME.fullmatch(code)}
     assert named
     assert named - known == set()
 

@@ -28,7 +28,7 @@ def test_every_part_of_the_rule_book_is_broken_by_a_fast_mutant(part: str) -> No
     assert [mutant.name for mutant in MUTANTS if part in mutant.breaks and mutant.is_fast]
 
 
-def test_nothing_else_is_named() -> None:
+def test_mutants_name_only_parts_of_the_rule_book() -> None:
     assert {part for mutant in MUTANTS for part in mutant.breaks} <= set(RULE_BOOK)
     assert len(RULE_BOOK) == len(set(RULE_BOOK)) >= 8 + 4 + 15 + 9
 

@@ -49,12 +49,12 @@ def _of(cells: list[ast.Module], module: str) -> set[str]:
     return {node.attr for node in nodes if ast.unparse(node.value) == module}
 
 
-def test_there_are_three() -> None:
+def test_every_notebook_is_checked() -> None:
     assert set(NOTEBOOKS) == set(HANDED_ON_BY)
 
 
 @by_notebook
-def test_is_stored_with_outputs(name: str) -> None:
+def test_all_cells_but_the_first_have_stored_outputs(name: str) -> None:
     """Each cell but the first shows something: `make notebooks` has run it."""
     cells = _cells(name, "code")
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
@@ -81,7 +81,7 @@ def test_no_output_is_of_one_machine_or_run(name: str) -> None:
 
 
 @by_notebook
-def test_only_the_first_cell_knows_where_it_runs(name: str) -> None:
+def test_only_the_first_cell_depends_on_the_environment(name: str) -> None:
     """Later cells import and define nothing and start no session. They use only names of the first one."""
     first, *later = _code(name)
     assert _named(first) >= HANDED_ON_BY[name]
@@ -91,7 +91,7 @@ def test_only_the_first_cell_knows_where_it_runs(name: str) -> None:
     assert {node.id for node in nodes if isinstance(node, ast.Name)} <= HANDED_ON_BY[name] | own | {"print"}
 
 
-def test_the_first_cell_for_databricks_hands_on_the_same() -> None:
+def test_the_first_cell_for_databricks_defines_the_same_names() -> None:
     page = (ROOT / "docs" / "how-to" / "databricks.md").read_text(encoding="utf-8")
     section = page.partition("\n## In a notebook\n")[2].partition("\n## ")[0]
     install, first = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
@@ -124,15 +124,17 @@ def test_an_answer_is_a_few_lines(name: str) -> None:
 
 
 @by_notebook
-def test_of_the_package_it_imports_public_names_only(name: str) -> None:
+def test_notebooks_import_only_public_names(name: str) -> None:
     imports = [
         node for cell in _code(name) for node in ast.walk(cell) if isinstance(node, ast.Import | ast.ImportFrom)
     ]
     modules = [node.module for node in imports if isinstance(node, ast.ImportFrom)]
     plain = [alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names]
     assert {one for one in (*modules, *plain) if one and one.partition(".")[0] == "routing"} == {"routing"}
-    taken = [node.names for node in imports if isinstance(node, ast.ImportFrom) and node.module == "routing"]
-    assert {alias.name for names in taken for alias in names} <= {*public_api.NAMES, *public_api.MODULES}
+    imported_names = [
+        node.names for node in imports if isinstance(node, ast.ImportFrom) and node.module == "routing"
+    ]
+    assert {alias.name for names in imported_names for alias in names} <= {*public_api.NAMES, *public_api.MODULES}
 
 
 @by_notebook

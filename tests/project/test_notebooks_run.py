@@ -92,7 +92,7 @@ def test_spark_sql_shows_the_same_numbers(
 
 
 @pytest.mark.parametrize("tables", ["of a catalog", pytest.param("in files", marks=pytest.mark.long)])
-def test_in_spark_the_tables_of_a_run_answer(
+def test_the_spark_notebook_runs_on_tables_of_a_run(
     tables: str, spark: SparkSession, demo: DemoRun, catalog: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on Databricks: after the first cell the notebook knows names, and no path."""

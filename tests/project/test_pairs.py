@@ -149,7 +149,7 @@ def test_every_spark_submit_keeps_the_log_short() -> None:
     assert [command for command in commands if option not in command] == []
 
 
-def _given(version: str, settings: dict[str, str]) -> SparkSession:
+def _fake_session(version: str, settings: dict[str, str]) -> SparkSession:
     fake: Any = SimpleNamespace(
         version=version, conf=SimpleNamespace(get=lambda key, default: settings.get(key, default))
     )
@@ -159,7 +159,7 @@ def _given(version: str, settings: dict[str, str]) -> SparkSession:
 @pytest.mark.parametrize("settings", [{}, {SETTING: "true"}])
 def test_a_udf_that_would_hang_is_refused(settings: dict[str, str]) -> None:
     with pytest.raises(ConfigError) as caught:
-        check_udf(_given("4.2.0", settings))
+        check_udf(_fake_session("4.2.0", settings))
     assert caught.value.exit_code == 2
     assert str(caught.value) == (
         f"resolve.dialog_hash: udf would hang on Spark 4.2.0 (set {SETTING} to false for the session,"
@@ -170,8 +170,8 @@ def test_a_udf_that_would_hang_is_refused(settings: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("version", "settings"), [("4.2.0", {SETTING: "false"}), ("4.1.4", {}), ("4.2.1", {}), ("3.5.9", {})]
 )
-def test_a_udf_that_works_is_not(version: str, settings: dict[str, str]) -> None:
-    check_udf(_given(version, settings))
+def test_a_working_udf_is_accepted(version: str, settings: dict[str, str]) -> None:
+    check_udf(_fake_session(version, settings))
 
 
 def test_a_session_of_our_own_can_run_udfs() -> None:

@@ -281,7 +281,7 @@ def test_a_field_that_is_not_as_published_is_found(what: str) -> None:
     assert found in "\n".join(fault for file in files.values() for fault in bundle_schema_faults(file))
 
 
-def test_a_field_is_looked_at_in_every_file() -> None:
+def test_an_unknown_field_is_found_in_every_file() -> None:
     for name in bundle_files():
         files = changed(bundle_files(), lambda f, name=name: f[name].update(resource={}))  # type: ignore[misc]
         assert [fault.partition(":")[0] for fault in bundle_faults(files)] == [name]

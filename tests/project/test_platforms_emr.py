@@ -130,8 +130,8 @@ def test_the_published_files_pass() -> None:
     assert serverless_faults(run) == []
     logs = {"LogUri": "s3://a-bucket/logs", "ActionOnFailure": "TERMINATE_JOB_FLOW"}
     assert step_faults(changed(read_json("ec2-step.json"), lambda s: s[0].update(logs))) == []
-    told = {"EventBridgePutEventsV2Parameters": {"DetailType": "a type", "Source": "a.source"}}
-    schedule = changed(read_json("ec2-schedule.json"), lambda s: s["Target"].update(told))
+    valid_event = {"EventBridgePutEventsV2Parameters": {"DetailType": "a type", "Source": "a.source"}}
+    schedule = changed(read_json("ec2-schedule.json"), lambda s: s["Target"].update(valid_event))
     assert request_faults("scheduler", "CreateSchedule", schedule) == []
 
 
@@ -168,7 +168,7 @@ def docker_faults(text: str) -> list[str]:
     return faults if any("python3.11" in line for line in lines) else [*faults, "there is no Python 3.11"]
 
 
-def test_the_image_brings_python_and_runs_as_the_platform_wants() -> None:
+def test_the_image_has_python_and_the_required_user() -> None:
     text = (EMR / "Dockerfile").read_text(encoding="utf-8")
     assert docker_faults(text) == []
     for old in ("ARG BASE", "USER hadoop:hadoop", "python3.11 &&"):

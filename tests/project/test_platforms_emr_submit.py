@@ -98,16 +98,16 @@ def test_upload_refuses_a_zip_that_is_older_than_the_wheel(submit: Callable[...,
     for seconds, expected in ((-60, 0), (60, 2)):
         built = (tmp_path / "clone/build/emr/sbroute.zip").stat().st_mtime
         os.utime(wheel, (built + seconds, built + seconds))
-        code, said, calls = submit("upload")
+        code, err, calls = submit("upload")
         assert (code, len(calls)) == (expected, 0 if expected else 4)
-        assert ("newer than the zip" in said) is (expected == 2)
+        assert ("newer than the zip" in err) is (expected == 2)
 
 
 def test_a_run_on_serverless_is_started_and_waited_for(submit: Callable[..., Ended]) -> None:
     states = ["SUBMITTED", "RUNNING", "SUCCESS"]
     answers = {"emr-serverless start-job-run": ["run1"], "emr-serverless get-job-run": states}
-    code, said, calls = submit("serverless", answers=answers)
-    assert (code, said.splitlines()[-1]) == (0, "submit: ended as SUCCESS")
+    code, err, calls = submit("serverless", answers=answers)
+    assert (code, err.splitlines()[-1]) == (0, "submit: ended as SUCCESS")
     waits = ["start-job-run", *["get-job-run"] * 3]
     assert [call["key"].split()[1] for call in calls] == [*waits, *waits[:2]]
     assert json.loads(calls[0]["files"][0]) == filled(read_json("serverless-import-job-run.json"))
@@ -119,8 +119,8 @@ def test_a_run_on_serverless_is_started_and_waited_for(submit: Callable[..., End
 @pytest.mark.parametrize("state", ["FAILED", "CANCELLED"])
 def test_a_failed_run_on_serverless_is_exit_code_3_and_says_why(submit: Callable[..., Ended], state: str) -> None:
     answers = {"emr-serverless start-job-run": ["run1"], "emr-serverless get-job-run": [state, "the reason"]}
-    code, said, calls = submit("serverless", answers=answers)
-    assert (code, said.splitlines()[-1]) == (3, "submit: the reason")
+    code, err, calls = submit("serverless", answers=answers)
+    assert (code, err.splitlines()[-1]) == (3, "submit: the reason")
     assert option(calls[-1], "--query") == "jobRun.stateDetails"
 
 
@@ -133,7 +133,7 @@ def test_steps_are_added_and_waited_for(submit: Callable[..., Ended]) -> None:
     assert [option(call, "--step-id") for call in calls[1:]] == ["s-1", "s-1", "s-2"]
 
 
-def test_a_run_has_an_id_of_its_own_or_the_callers(submit: Callable[..., Ended]) -> None:
+def test_a_run_uses_the_given_id_or_makes_one(submit: Callable[..., Ended]) -> None:
     answers = {"emr add-steps": ["s-1"], "emr describe-step": ["COMPLETED"]}
     for run_id, pattern in (("airflow-7", "airflow-7"), (None, r"hand-\d{8}T\d{6}Z")):
         _, _, calls = submit("ec2", answers=answers, RUN_ID=run_id)
@@ -148,7 +148,7 @@ def test_a_failed_step_is_exit_code_3(submit: Callable[..., Ended], state: str) 
     assert code == 3
 
 
-def test_an_end_that_cannot_be_learnt_is_exit_code_4(submit: Callable[..., Ended]) -> None:
+def test_an_unknown_result_is_exit_code_4(submit: Callable[..., Ended]) -> None:
     answers = {"emr-serverless start-job-run": ["run1"], "emr-serverless get-job-run": ["RUNNING", None]}
     assert submit("serverless", answers=answers)[0] == 4
 
@@ -175,7 +175,7 @@ def test_a_schedule_is_made_with_everything_filled_in(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "variables", "said"),
+    ("arguments", "variables", "expected"),
     [
         ((), {}, "say what"),
         (("run",), {}, "say what"),
@@ -192,11 +192,11 @@ def test_a_schedule_is_made_with_everything_filled_in(
     ],
 )
 def test_missing_parts_are_reported_before_submitting(
-    submit: Callable[..., Ended], arguments: tuple[str, ...], variables: dict[str, str | None], said: str
+    submit: Callable[..., Ended], arguments: tuple[str, ...], variables: dict[str, str | None], expected: str
 ) -> None:
     code, output, calls = submit(*arguments, **variables)
     assert (code, calls) == (2, [])
-    assert said in output
+    assert expected in output
 
 
 def hygiene(script: str) -> list[str]:

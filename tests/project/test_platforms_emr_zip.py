@@ -78,7 +78,7 @@ def test_a_library_with_compiled_code_is_refused() -> None:
         package_script().files_of("fast", Compiled())
 
 
-def test_without_a_wheel_the_packing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_packing_without_a_wheel_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert package_script().main(tmp_path) == 2
     assert "run make wheel" in capsys.readouterr().err
 
@@ -90,8 +90,8 @@ def test_packing_takes_the_only_wheel_and_names_what_is_in_the_zip(
     (tmp_path / "dist").mkdir()
     shutil.copy(wheel, tmp_path / "dist")
     assert script.main(tmp_path) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(f"build/emr/sbroute.zip: {wheel.name} with markdown-it-py ")
+    out = capsys.readouterr().out
+    assert out.startswith(f"build/emr/sbroute.zip: {wheel.name} with markdown-it-py ")
     assert zipfile.is_zipfile(tmp_path / "build/emr/sbroute.zip")
     shutil.copy(wheel, tmp_path / "dist" / "another.whl")
     assert script.main(tmp_path) == 2

@@ -108,7 +108,7 @@ def emr_faults(code: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_says_what_it_must_and_types_what_exists(page: str) -> None:
+def test_a_platform_page_is_valid(page: str) -> None:
     assert page_faults(page, read(f"docs/how-to/{page}")) == []
 
 

@@ -23,7 +23,7 @@ EMR = "tests/project/test_platforms_emr.py::"
 BUNDLE = "tests/project/test_platforms.py::test_the_bundle_is_as_published_and_names_what_exists"
 DOCS = "tests/project/test_docs.py::"
 ZIP = "tests/project/test_platforms_emr_zip.py::"
-DEMO_IMPORT = "tests/project/test_runnable.py::test_demo_import_runs_whole"
+DEMO_IMPORT = "tests/project/test_runnable.py::test_demo_import_runs_every_command"
 REPOSITORY = "tests/project/test_repository.py::"
 BY_HAND = "by hand: "
 
@@ -42,9 +42,9 @@ RUN_BY = {
     "make bench-check": "make bench-check",
     "make demo": "tests/spark/test_demo.py::test_the_demo_shows_the_estates_and_the_day_and_can_be_run_again",
     "make demo-import": DEMO_IMPORT,
-    "make java": "tests/project/test_runnable.py::test_a_target_ends_with",
-    "make chromium": "tests/project/test_runnable.py::test_a_target_ends_with",
-    "make wheel": "tests/project/test_runnable.py::test_a_target_ends_with",
+    "make java": "tests/project/test_runnable.py::test_a_target_has_the_expected_exit_code_and_output",
+    "make chromium": "tests/project/test_runnable.py::test_a_target_has_the_expected_exit_code_and_output",
+    "make wheel": "tests/project/test_runnable.py::test_a_target_has_the_expected_exit_code_and_output",
     "make format": BY_HAND + "changes the source; make check asks the same tools",
     "make clean": "tests/project/test_runnable.py::test_clean_removes_what_was_built",
     "make docs": "tests/project/test_site.py::test_every_page_is_built_and_has_a_place_in_the_navigation",
@@ -56,7 +56,7 @@ RUN_BY = {
     "make pictures": "tests/project/test_terminal_pictures.py::test_a_picture_shows_what_the_command_prints",
     "make screenshot": DOCS + "test_the_page_on_reports_shows_one",
     "make notebooks": "tests/project/test_notebooks_run.py::test_the_output_of_a_notebook_equals_the_stored_one",
-    "make reconcile-proof": "tests/unit/test_reconcile_proof.py::test_only_the_fault_is_named",
+    "make reconcile-proof": "tests/unit/test_reconcile_proof.py::test_only_the_simulated_fault_is_named",
     "make test-long": BY_HAND + "a quarter of an hour",
     "make test-rules": BY_HAND + "a million random messages take over ten minutes",
     "make test-pythons": BY_HAND + "needs Pythons 3.10, 3.12 and 3.13, and over ten minutes",
@@ -68,7 +68,7 @@ RUN_BY = {
     "make test-airflow": BY_HAND + "installs Airflow, some 150 packages",
     "make lock": BY_HAND + "resolves all dependencies again and changes the locks",
     "scripts/setup.sh": "make setup",
-    "scripts/java.sh": "tests/project/test_runnable.py::test_a_target_ends_with",
+    "scripts/java.sh": "tests/project/test_runnable.py::test_a_target_has_the_expected_exit_code_and_output",
     "scripts/chromium.sh": "tests/project/test_chromium_script.py::test_a_pair_on_the_path",
     "scripts/matrix.sh": "make test-matrix",
     "scripts/newcomer.py": "tests/project/test_runnable.py::test_newcomer_runs_what_the_readme_says",
@@ -87,7 +87,7 @@ RUN_BY = {
     "jobs/runs.py": EXIT_CODE,
     "jobs/trace.py": EXIT_CODE,
     "conf/local.yaml": DOCS + "test_the_example_configuration_shows_every_key_and_its_default",
-    "conf/log4j2.properties": "tests/platforms/test_cluster.py::test_exit_code_2_survives",
+    "conf/log4j2.properties": "tests/platforms/test_cluster.py::test_a_missing_table_exits_with_2_on_a_cluster",
     "conf/databricks.yaml": "tests/project/test_platforms_pages.py::test_a_configuration_fits_its_platform",
     "conf/emr.yaml": "tests/project/test_platforms_pages.py::test_a_configuration_fits_its_platform",
     "conf/examples/demo.py": DEMO_IMPORT,
@@ -108,7 +108,7 @@ RUN_BY = {
     "deploy/kubernetes/job.yaml": SCHEDULERS + "test_the_command_of_the_cron_job_is_valid",
     "deploy/emr/package.py": ZIP + "test_a_bare_python_runs_the_job_from_the_zip",
     "deploy/emr/submit.sh": SUBMIT + "test_a_run_on_serverless_is_started_and_waited_for",
-    "deploy/emr/Dockerfile": EMR + "test_the_image_brings_python_and_runs_as_the_platform_wants",
+    "deploy/emr/Dockerfile": EMR + "test_the_image_has_python_and_the_required_user",
     "deploy/emr/ec2-configurations.json": EMR + "test_the_step_and_the_cluster_are_as_published",
     "deploy/emr/ec2-step.json": EMR + "test_the_step_and_the_cluster_are_as_published",
     "deploy/emr/ec2-schedule.json": EMR + "test_a_schedule_starts_what_the_job_file_says",
@@ -182,7 +182,7 @@ def test_the_runner_of_a_file_exists(runner: str) -> None:
     assert test in functions
 
 
-def test_demo_import_runs_whole() -> None:
+def test_demo_import_runs_every_command() -> None:
     done = _run("demo-import")
     assert done.returncode == 0, done.stdout + done.stderr
     commands = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("$ sbroute ")]
@@ -200,7 +200,7 @@ def test_demo_import_runs_whole() -> None:
         ("wheel", r"dist/service_broker_routing-.*\.whl\n"),
     ],
 )
-def test_a_target_ends_with(target: str, printed: str) -> None:
+def test_a_target_has_the_expected_exit_code_and_output(target: str, printed: str) -> None:
     done = _run(target)
     assert (done.returncode, re.fullmatch(printed, done.stdout) is not None) == (0, True), (
         done.stdout + done.stderr
@@ -217,7 +217,7 @@ def test_clean_removes_what_was_built(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == [".venv", "routing"]
 
 
-def test_a_stage_is_known_by_its_whole_name() -> None:
+def test_stages_are_found_by_their_full_name() -> None:
     gate = "stage make test-project\nANSI=false pair 'make a ARGS=1' 'make b'\n# stage make c\necho make d\n"
     assert _find_stages(gate) == {"make test-project", "make a", "make b"}
 

@@ -66,7 +66,7 @@ def test_old_addresses_lead_to_pages(site: Path) -> None:
         assert (site / old).parent.joinpath(target).resolve().is_file(), old
 
 
-def test_every_page_that_is_gone_has_a_new_address() -> None:
+def test_every_removed_page_has_a_redirect() -> None:
     """As far as the history at hand reaches."""
     log = ["git", "log", "--name-only", "--format=", "--diff-filter=DR", "--no-renames", "--", "docs"]
     listed = subprocess.run(log, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()

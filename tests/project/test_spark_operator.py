@@ -103,7 +103,7 @@ def test_import_comes_before_resolve_and_both_are_commands(applications: list[An
         assert command == "import" or options.run_id == name
 
 
-def test_both_run_alike_but_for_the_id(applications: list[Any]) -> None:
+def test_both_applications_differ_only_in_the_run_id(applications: list[Any]) -> None:
     specs = [one["spec"] for one in applications]
     [variable] = specs[1]["driver"].pop("env")
     assert variable["name"] == "RUN_ID"

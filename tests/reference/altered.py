@@ -75,15 +75,15 @@ def _change_broker_ids(rng: random.Random, tables: Tables) -> None:
 
 def _move_services(rng: random.Random, tables: Tables) -> None:
     """Move services to other databases of their instance, or away."""
-    kept: dict[tuple[Any, ...], Row] = {}
+    latest: dict[tuple[Any, ...], Row] = {}
     for service in tables["services"]:
         if rng.random() < 0.15:
             continue
         here = [row["name"] for row in tables["databases"] if row["instance_name"] == service["instance_name"]]
         if here and rng.random() < 0.2:
             service["database_name"] = rng.choice(here)
-        kept[tuple(service.values())] = service
-    tables["services"] = list(kept.values())
+        latest[tuple(service.values())] = service
+    tables["services"] = list(latest.values())
 
 
 def _remove_databases(rng: random.Random, tables: Tables) -> None:
@@ -101,8 +101,8 @@ def _remove_instances(rng: random.Random, tables: Tables) -> None:
 
 def _add_databases(rng: random.Random, tables: Tables) -> None:
     """Let instances and databases be known that only other tables name."""
-    known = {row["instance_name"] for row in tables["instances"]}
-    for name in sorted({row["instance_name"] for row in tables["databases"]} - known):
+    listed_instances = {row["instance_name"] for row in tables["instances"]}
+    for name in sorted({row["instance_name"] for row in tables["databases"]} - listed_instances):
         tables["instances"].append(
             {"instance_name": name, "is_message_forwarding_enabled": True, "addresses": words.OWN_ADDRESSES[0]}
         )

@@ -81,15 +81,15 @@ def _route(message: Message, broker: str | None, sender: str | None, requests: B
     if not instance.broker_enabled(database):
         return Decision("DELAYED", "SCOPE_BROKER_DISABLED", broker)
     scope = instance.scopes.get(database, _NO_ROUTES)
-    found = match_named(scope, message.service, broker, message.at, message.conversation_id)
-    if found is None and scope.asks_for_routes(message.at):
+    match = match_named(scope, message.service, broker, message.at, message.conversation_id)
+    if match is None and scope.asks_for_routes(message.at):
         asked = (instance.name, database, message.service)
         moment, end = (message.at, message.message_id), (message.conversation_id, message.is_initiator)
         if requests.stops(asked, moment, end):
             return Decision("DELAYED", "ROUTE_REQUESTED", broker, step=4)
-    found = found or match_open(scope, broker, message.at)
-    if found is not None:
-        return _choose(message, found, sender)
+    match = match or match_open(scope, broker, message.at)
+    if match is not None:
+        return _choose(message, match, sender)
     if broker is not None and message.service in instance.holding:
         return _deliver(message, Match(6, [], broker), None, sender)
     return Decision("DELAYED", "NO_ROUTE", broker, step=7)
@@ -102,28 +102,28 @@ def _reply(message: Message, broker: str) -> Decision:
     return Decision(outcome, reason, broker, step=0, destination=destination)
 
 
-def _choose(message: Message, found: Match, sender: str | None) -> Decision:
+def _choose(message: Message, match: Match, sender: str | None) -> Decision:
     """Choose the first usable tier of the matches (section 3)."""
-    tiers = tiers_of(found.routes)
+    tiers = tiers_of(match.routes)
     if MIRROR in tiers:
-        return _transmit(message, found, tiers[MIRROR], sender)
+        return _transmit(message, match, tiers[MIRROR], sender)
     undelivered = None
     if LOCAL in tiers:
-        delivery = _deliver(message, found, tiers[LOCAL][0], sender)
+        delivery = _deliver(message, match, tiers[LOCAL][0], sender)
         if delivery.outcome == "DELIVERED":
             return delivery
         undelivered = delivery
     if NETWORK in tiers:
-        return _transmit(message, found, tiers[NETWORK], sender)
+        return _transmit(message, match, tiers[NETWORK], sender)
     if TRANSPORT in tiers and service_address(message.service) is not None:
-        return _transmit(message, found, tiers[TRANSPORT], sender)
+        return _transmit(message, match, tiers[TRANSPORT], sender)
     if undelivered is not None:
         return undelivered
     return Decision(
         _unusable(sender),
         "TRANSPORT_ADDRESS_INVALID",
-        found.broker,
-        step=found.step,
+        match.broker,
+        step=match.step,
         tier=TRANSPORT,
         route_name=tiers[TRANSPORT][0].name,
     )
@@ -134,16 +134,16 @@ def _unusable(sender: str | None) -> str:
     return "DROPPED" if sender is None else "DELAYED"
 
 
-def _deliver(message: Message, found: Match, route: Route | None, sender: str | None) -> Decision:
+def _deliver(message: Message, match: Match, route: Route | None, sender: str | None) -> Decision:
     """Deliver through a LOCAL route, or through step 6 where there is no route."""
-    destination, reason = message.instance.locate(message.service, found.broker, sender)
+    destination, reason = message.instance.locate(message.service, match.broker, sender)
     delivered = destination is not None
     written = "LOCAL" if route is None else route.address
     return Decision(
         "DELIVERED" if delivered else _unusable(sender),
         reason,
-        found.broker,
-        step=found.step,
+        match.broker,
+        step=match.step,
         tier=LOCAL,
         route_name=None if route is None else route.name,
         address=written if delivered else None,
@@ -151,7 +151,7 @@ def _deliver(message: Message, found: Match, route: Route | None, sender: str | 
     )
 
 
-def _transmit(message: Message, found: Match, tier: list[Route], sender: str | None) -> Decision:
+def _transmit(message: Message, match: Match, tier: list[Route], sender: str | None) -> Decision:
     """Hand a message to the transport with the first route of a tier and its alternatives."""
     route = tier[0]
     address: str | None = route.address
@@ -160,7 +160,7 @@ def _transmit(message: Message, found: Match, tier: list[Route], sender: str | N
     assert address is not None
     instance = message.instance
     # A mirrored route is never taken for the instance itself.
-    own = route.tier != MIRROR and address_key(address) in instance.own_addresses
+    is_own = route.tier != MIRROR and address_key(address) in instance.own_addresses
     outcome, reason = "SENT", _ADDRESS_REASONS[route.tier]
     if sender is None:
         outcome = "FORWARDED"
@@ -168,7 +168,7 @@ def _transmit(message: Message, found: Match, tier: list[Route], sender: str | N
             outcome, reason = "DROPPED", "FORWARDING_DISABLED"
         elif message.hops is not None and message.hops <= 0:
             outcome, reason = "DROPPED", "HOP_LIMIT"
-        elif own:
+        elif is_own:
             outcome, reason = "DROPPED", "ROUTING_LOOP"
     others = [
         {
@@ -181,12 +181,12 @@ def _transmit(message: Message, found: Match, tier: list[Route], sender: str | N
     return Decision(
         outcome,
         reason,
-        found.broker,
-        step=found.step,
+        match.broker,
+        step=match.step,
         tier=route.tier,
         route_name=route.name,
         address=address,
         mirror_address=route.mirror_address,
         alternatives=others or None,
-        own_address=own and sender is not None,
+        own_address=is_own and sender is not None,
     )

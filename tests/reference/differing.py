@@ -30,24 +30,24 @@ def decisions(tables: Tables, as_of: datetime | None) -> list[tuple[Row, _Steps]
     done, paths = resolve(tables, as_of=as_of), follow_all(tables, as_of)
     resolved, rejected = iter(done.resolved_routes), iter(done.rejected_messages)
     instances = read_instances(tables)
-    found: list[tuple[Row, _Steps]] = []
+    differing: list[tuple[Row, _Steps]] = []
     for place, row in enumerate(tables["messages"]):
         if faults(row, instances):
             codes = ", ".join(next(rejected)["reasons"])
             words = {"outcome": "REJECTED", "reason": codes, "ending": "REJECTED", "ending_reason": codes}
-            found.append(({**dict.fromkeys((*COMPARED, *ENDING)), **words}, []))
+            differing.append(({**dict.fromkeys((*COMPARED, *ENDING)), **words}, []))
         else:
             decided, path = next(resolved), paths[place]
             ending = dict(zip(ENDING, path.joint, strict=True))
-            found.append(({**{column: decided[column] for column in COMPARED}, **ending}, list(_steps(path))))
-    return found
+            differing.append(({**{column: decided[column] for column in COMPARED}, **ending}, list(_steps(path))))
+    return differing
 
 
 def both(before: Tables, after: Tables, as_of: tuple[datetime | None, datetime | None]) -> list[Row]:
     """Put the two decisions of each message of the first tables into one row, the message as it was read."""
     messages = before["messages"]
-    own = {**after, "messages": messages, "dialogs": before["dialogs"]}
-    pairs = zip(messages, decisions(before, as_of[0]), decisions(own, as_of[1]), strict=True)
+    tables = {**after, "messages": messages, "dialogs": before["dialogs"]}
+    pairs = zip(messages, decisions(before, as_of[0]), decisions(tables, as_of[1]), strict=True)
     return [
         {
             **{column: message.get(column) for column in SHOWN},

@@ -54,21 +54,21 @@ def _message(rng: random.Random, tables: Tables, message_id: str) -> Row:
         for row in here["routes"]
         if row["remote_service_name"] and row["database_name"] == scope
     ]
-    held = [row["name"] for row in here["services"]]
+    own_services = [row["name"] for row in here["services"]]
     service = pick(
         rng,
         (6 if own else 0, own or [""]),
         (2 if named else 0, named or [""]),
-        (3 if held else 0, held or [""]),
+        (3 if own_services else 0, own_services or [""]),
         (0.5, words.PLAIN_SERVICES),
         (1, words.OWN_SERVICES),
         (0.7, words.FAR_SERVICES + words.BROKEN_SERVICES),
         (0.3, [words.CONFIGURATION_SERVICE]),
         (1.5, [words.UNROUTED_SERVICE]),
     )
-    bound = [row for row in here["routes"] if row["broker_instance"]]
-    apt = [row["broker_instance"] for row in bound if row["remote_service_name"] == service]
-    ids = [row["broker_instance"] for row in bound]
+    bound_routes = [row for row in here["routes"] if row["broker_instance"]]
+    apt = [row["broker_instance"] for row in bound_routes if row["remote_service_name"] == service]
+    ids = [row["broker_instance"] for row in bound_routes]
     ids += 2 * [row["service_broker_guid"] for row in here["databases"]]
     broker = rng.choice(words.NO_BROKER_IDS)
     if rng.random() < 0.55:

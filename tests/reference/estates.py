@@ -150,9 +150,9 @@ def _route(
     """Build the columns of a route version. `shares` has the shares with a service and with a broker instance."""
     named, bound = shares
     local = (5.0 if taste == "local" else 3.0, ["LOCAL"])
-    own = (12.0 if taste == "own" else 2.0, words.OWN_TARGETS)
+    own_targets = (12.0 if taste == "own" else 2.0, words.OWN_TARGETS)
     transport = (40.0 if taste == "transport" else 2.0, ["TRANSPORT"])
-    address = pick(rng, local, own, transport, (3.0, words.FAR_TARGETS))
+    address = pick(rng, local, own_targets, transport, (3.0, words.FAR_TARGETS))
     mirror = None
     if address.startswith("tcp") and rng.random() < 0.2:
         mirror = pick(rng, (3, words.FAR_TARGETS), (1, words.OWN_TARGETS), (1, [""]))

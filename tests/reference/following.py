@@ -18,7 +18,7 @@ from .text import LOOPBACK_HOSTS, address_key
 from .times import utc
 from .ways import Hop, Path, Trace, Way
 
-MOST_WAYS = 100
+MOST_PATHS = 100
 MOST_PICKS = 1000
 _OPEN_STEPS = (2, 5)
 _ON_ITS_WAY = ("SENT", "FORWARDED")
@@ -115,17 +115,19 @@ class Network:
     def follow(self, message: Message, requests: Book) -> Trace:
         """Follow a message, which may open a request in the book, to all its ends."""
         picks = _Picks()
-        made = searches(message, requests)
-        brought = [(message.broker, message.database or MSDB), (made[0].broker, MSDB)][: len(made)]
+        decisions = searches(message, requests)
+        brought = [(message.broker, message.database or MSDB), (decisions[0].broker, MSDB)][: len(decisions)]
         seen = frozenset((message.instance.name, broker, scope) for broker, scope in brought)
-        ways = list(islice(self._go_on(message, made, brought[-1][1], _Trail(seen=seen), picks), MOST_WAYS + 1))
-        return Trace(tuple(ways[:MOST_WAYS]), len(ways) > MOST_WAYS or picks.together > MOST_PICKS)
+        paths = list(
+            islice(self._go_on(message, decisions, brought[-1][1], _Trail(seen=seen), picks), MOST_PATHS + 1)
+        )
+        return Trace(tuple(paths[:MOST_PATHS]), len(paths) > MOST_PATHS or picks.together > MOST_PICKS)
 
     def _go_on(
-        self, message: Message, made: list[Decision], scope: str, trail: _Trail, picks: _Picks
+        self, message: Message, decisions: list[Decision], scope: str, trail: _Trail, picks: _Picks
     ) -> Iterator[Way]:
         """Yield the paths after an instance's decision, in the order of the transport's choices."""
-        decision, here = made[-1], message.instance
+        decision, here = decisions[-1], message.instance
         hop = Hop(
             here.name,
             scope,
@@ -149,12 +151,12 @@ class Network:
         branch = 0
         arrival = replace(message, database=None, broker=decision.broker, hops=hops, dialog_expired=False)
         for route, address in _takes(decision):
-            taken = hop
+            last_hop = hop
             if (route, address) != (hop.route, hop.address):
-                taken = replace(hop, route=route, address=address)
+                last_hop = replace(hop, route=route, address=address)
             for owner in self._at(address, here):
                 branch += 1
-                ahead = _Trail((*trail.hops, taken), trail.seen, (*trail.branches, branch), choices)
+                ahead = _Trail((*trail.hops, last_hop), trail.seen, (*trail.branches, branch), choices)
                 yield from self._arrive(arrival, owner, address, ahead, picks)
 
     def _arrive(
@@ -172,11 +174,11 @@ class Network:
             yield Way(trail.hops, "NOT_KNOWN", instance=owner.name)
             return
         arrived = replace(message, instance=owner)
-        made = searches(arrived, self.on_record)
-        if made[-1].step == 3:
+        decisions = searches(arrived, self.on_record)
+        if decisions[-1].step == 3:
             picks.together = lcm(picks.together, _ids_to_pick(arrived))
         trail = _Trail(trail.hops, trail.seen | {search}, trail.branches, trail.choices)
-        yield from self._go_on(arrived, made, MSDB, trail, picks)
+        yield from self._go_on(arrived, decisions, MSDB, trail, picks)
 
     def _at(self, address: str, here: Instance) -> list[Instance | None]:
         """List by name the possible receivers at an address of an instance, or return null if they are unknown."""
@@ -191,8 +193,8 @@ class Network:
             names = {here.name}
         elif _is_loopback(key):
             own = self._machines[here.name]
-            beside = [one for one in self.instances.values() if not own.isdisjoint(self._machines[one.name])]
-            names = {one.name for one in beside if key in one.own_addresses}
+            neighbours = [one for one in self.instances.values() if not own.isdisjoint(self._machines[one.name])]
+            names = {one.name for one in neighbours if key in one.own_addresses}
         return [self.instances[name] for name in sorted(names)] or [None]
 
 

@@ -90,8 +90,8 @@ class Increments:
             of_last = {"last_decided_at": row["decided_at"], "last_reason": "INSTANCE_QUARANTINED"}
             self.pending_messages.append({**read, "attempt": row["attempt"], **of_last, "run_id": row["run_id"]})
             self._stored.add(key)
-        known = {_request(row) for row in self.new_route_requests}
-        self.new_route_requests += [row for row in done.new_route_requests if _request(row) not in known]
+        known_requests = {_request(row) for row in self.new_route_requests}
+        self.new_route_requests += [row for row in done.new_route_requests if _request(row) not in known_requests]
 
     def run_window(self, first: datetime, end: datetime, run_id: str) -> None:
         """Decide the messages of a window of time again: their rows are replaced, all attempts by one."""

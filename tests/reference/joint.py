@@ -79,7 +79,7 @@ def _together(ways: tuple[Way, ...] | list[Way], end_of: Callable[[Way], _Judged
         best = [one for end in ("DELIVERED", "NOT_KNOWN") for one in reached if one[0] == end]
         ends.append(best[0] if best else reached[0])
     for wanted in (_STUCK, ("NOT_KNOWN",)):
-        found = [one for one in ends if one[0] in wanted]
-        if found:
-            return found[0]
+        wanted_ends = [one for one in ends if one[0] in wanted]
+        if wanted_ends:
+            return wanted_ends[0]
     return ends[0]

@@ -125,7 +125,7 @@ def read_message(
     if database is not None:
         key = (row["instance_name"], database, conversation_id, row["is_initiator"])
         dialog = dialogs.get(key)
-    own = broker_id(row.get("to_broker_instance"))
+    broker = broker_id(row.get("to_broker_instance"))
     lifetime = None if dialog is None else utc(dialog.get("lifetime"))
     return Message(
         message_id=row["message_id"],
@@ -137,8 +137,8 @@ def read_message(
         instance=instances[row["instance_name"]],
         database=database,
         service=row["to_service_name"],
-        own_broker=own,
+        own_broker=broker,
         hops=row.get("hops_remaining"),
-        broker=bound_to(own, dialog, at),
+        broker=bound_to(broker, dialog, at),
         dialog_expired=lifetime is not None and lifetime <= at,
     )

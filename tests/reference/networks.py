@@ -85,10 +85,10 @@ def _databases(rng: random.Random, tables: Tables, name: str, ids: tuple[str, ..
 
 
 def _routes(rng: random.Random, tables: Tables, name: str, names: tuple[str, ...], ids: tuple[str, ...]) -> None:
-    own = [row["name"] for row in tables["databases"] if row["instance_name"] == name]
+    databases = [row["name"] for row in tables["databases"] if row["instance_name"] == name]
     # An instance mostly keeps what arrives, or mostly sends it on.
     keeps = rng.choice((1.0, 60.0))
-    for database in sorted({*own, "msdb"}):
+    for database in sorted({*databases, "msdb"}):
         # Some tables are open, some balance: a scope has one taste.
         taste = (rng.choice((0.0, 0.0, 0.4, 1.0)), keeps if database == "msdb" else 1.0)
         for route in rng.sample(_ROUTE_NAMES, rng.randint(2, len(_ROUTE_NAMES))):

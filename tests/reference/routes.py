@@ -101,9 +101,9 @@ def match_named(
     if not naming:
         return None
     if broker is not None:
-        bound = [route for route in naming if route.broker == broker]
-        if bound:
-            return Match(1, bound, broker)
+        bound_routes = [route for route in naming if route.broker == broker]
+        if bound_routes:
+            return Match(1, bound_routes, broker)
     unbound = [route for route in naming if route.broker is None]
     if unbound:
         return Match(2, unbound, broker)

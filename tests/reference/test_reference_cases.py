@@ -49,18 +49,18 @@ def bags(resolution: Resolution) -> tuple[Counter[str], Counter[str], Counter[st
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_worked_case(case: Case) -> None:
-    found = resolve(case.tables, case.as_of)
-    rows = {row["message_id"]: row for row in found.resolved_routes}
+    resolution = resolve(case.tables, case.as_of)
+    rows = {row["message_id"]: row for row in resolution.resolved_routes}
     expected = case.expect.get("resolved_routes", [])
     assert [picked_columns(rows[row["message_id"]], row) for row in expected] == expected
 
-    rejected = [row["message_id"] for row in found.rejected_messages]
+    rejected = [row["message_id"] for row in resolution.rejected_messages]
     assert rejected == case.expect.get("rejected_messages", [])
     assert len(rows) + len(rejected) == len(case.tables["messages"])
 
     if "new_route_requests" in case.expect:
         requests = sorted(case.expect["new_route_requests"], key=lambda row: row["message_id"])
-        opened = sorted(found.new_route_requests, key=lambda row: row["message_id"])
+        opened = sorted(resolution.new_route_requests, key=lambda row: row["message_id"])
         assert len(opened) == len(requests)
         listed = [picked_columns(row, like) for row, like in zip(opened, requests, strict=True)]
         assert listed == requests
@@ -89,10 +89,10 @@ def test_every_reachable_decision_is_reached_and_no_other() -> None:
 
 def test_messages_are_never_lost() -> None:
     for estate in estates(seed=2, count=100):
-        found = resolve(estate)
-        assert len(found.resolved_routes) + len(found.rejected_messages) == 60
-        assert len(found.tiers) == len(found.resolved_routes)
-        assert all(row["reasons"] for row in found.rejected_messages)
+        resolution = resolve(estate)
+        assert len(resolution.resolved_routes) + len(resolution.rejected_messages) == 60
+        assert len(resolution.tiers) == len(resolution.resolved_routes)
+        assert all(row["reasons"] for row in resolution.rejected_messages)
 
 
 @pytest.mark.parametrize("as_of", [None, MOMENTS[4]])
@@ -115,12 +115,12 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
         assert bags(resolve(shuffled)) == bags(resolve(estate))
 
 
-def test_estates_of_different_prefixes_do_not_meet() -> None:
-    several = list(estates(seed=5, count=20))
-    together = bags(resolve(joined(several)))
-    apart = [bags(resolve(estate)) for estate in several]
+def test_joined_estates_are_resolved_independently() -> None:
+    separate_estates = list(estates(seed=5, count=20))
+    together = bags(resolve(joined(separate_estates)))
+    apart = [bags(resolve(estate)) for estate in separate_estates]
     for table in range(3):
-        assert together[table] == sum((found[table] for found in apart), Counter())
+        assert together[table] == sum((resolution[table] for resolution in apart), Counter())
 
 
 def test_times_without_a_zone_are_utc() -> None:
@@ -131,15 +131,15 @@ def test_times_without_a_zone_are_utc() -> None:
             ]
             for table, rows in estate.items()
         }
-        found, other = resolve(estate), resolve(naive)
-        assert bag(found.resolved_routes) == bag(other.resolved_routes)
-        assert bag(found.new_route_requests) == bag(other.new_route_requests)
+        resolution, other = resolve(estate), resolve(naive)
+        assert bag(resolution.resolved_routes) == bag(other.resolved_routes)
+        assert bag(resolution.new_route_requests) == bag(other.new_route_requests)
 
 
 def test_the_namespace_and_the_run_id_are_arguments() -> None:
     estate = next(e for e in estates(seed=9, count=50) if resolve(e).new_route_requests)
-    found = resolve(estate, namespace="urn:x", run_id="r7")
-    assert all('xmlns="urn:x"' in row["body"] for row in found.new_route_requests)
-    rows = found.resolved_routes + found.new_route_requests + found.rejected_messages
+    resolution = resolve(estate, namespace="urn:x", run_id="r7")
+    assert all('xmlns="urn:x"' in row["body"] for row in resolution.new_route_requests)
+    rows = resolution.resolved_routes + resolution.new_route_requests + resolution.rejected_messages
     assert {row["run_id"] for row in rows} == {"r7"}
-    assert {row["attempt"] for row in found.resolved_routes} == {1}
+    assert {row["attempt"] for row in resolution.resolved_routes} == {1}

@@ -19,16 +19,16 @@ CASES: list[dict[str, Any]] = yaml.safe_load(FILE.read_text(encoding="utf-8"))["
 _END = ("end", "reason", "instance", "database", "address")
 
 
-def _way(way: Way, like: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {name: getattr(way, name) for name in _END}
-    assert {name for name in _END if found[name] is not None} <= like.keys()
+def _path_row(way: Way, like: dict[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {name: getattr(way, name) for name in _END}
+    assert {name for name in _END if row[name] is not None} <= like.keys()
     columns = ("instance", "scope", "step", "route", "address", "outcome", "reason")
-    found["hops"] = [{name: getattr(hop, name) for name in columns} for hop in way.hops]
-    return {name: found[name] for name in like}
+    row["hops"] = [{name: getattr(hop, name) for name in columns} for hop in way.hops]
+    return {name: row[name] for name in like}
 
 
 def _is_like(trace: Trace, ways: list[dict[str, Any]]) -> bool:
-    return [_way(way, like) for way, like in zip(trace.ways, ways, strict=True)] == ways
+    return [_path_row(way, like) for way, like in zip(trace.ways, ways, strict=True)] == ways
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])

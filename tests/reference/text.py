@@ -64,8 +64,8 @@ def service_address(service: str) -> str | None:
 
     Returns None if the name does not start so, or continues with anything but a slash.
     """
-    found = _SERVICE_ADDRESS.fullmatch(service)
-    return found.group(1) if found else None
+    match = _SERVICE_ADDRESS.fullmatch(service)
+    return match.group(1) if match else None
 
 
 def own_address_keys(addresses: Iterable[str | None] | None) -> frozenset[str]:

@@ -57,8 +57,8 @@ def decide(tables: Tables, hops: Sequence[Hop]) -> list[tuple[Hop, Row]]:
         for place, hop in enumerate(hops)
     ]
     dialogs = [{**row, "conversation_id": _other(row["conversation_id"])} for row in tables["dialogs"]]
-    found = resolve({**tables, "messages": asked, "dialogs": dialogs}).resolved_routes
-    by_place = {row["message_id"]: row for row in found}
+    rows = resolve({**tables, "messages": asked, "dialogs": dialogs}).resolved_routes
+    by_place = {row["message_id"]: row for row in rows}
     return [(hop, by_place[str(place)]) for place, hop in enumerate(hops) if str(place) in by_place]
 
 
@@ -92,14 +92,14 @@ def _draw(rng: random.Random, tables: Tables, messages: int) -> list[Row]:
                 "instance_name": where[0],
                 "database_name": where[1],
                 "to_service_name": service,
-                "to_broker_instance": _bound(rng, tables, service) if rng.random() < 0.15 else None,
+                "to_broker_instance": _pick_broker(rng, tables, service) if rng.random() < 0.15 else None,
                 "hops_remaining": None,
             }
         )
     return rows
 
 
-def _bound(rng: random.Random, tables: Tables, service: str) -> str:
+def _pick_broker(rng: random.Random, tables: Tables, service: str) -> str:
     ids = {(row["instance_name"], row["name"]): row["service_broker_guid"] for row in tables["databases"]}
     holding = [row for row in tables["services"] if row["name"] == service]
     holder = rng.choice(holding)
@@ -112,7 +112,7 @@ def _dialogs(rng: random.Random, tables: Tables) -> list[Row]:
     for row in tables["messages"]:
         if row["to_broker_instance"] is None and rng.random() < 0.1:
             key = ("instance_name", "database_name", "conversation_id", "is_initiator")
-            far = _bound(rng, tables, row["to_service_name"])
+            far = _pick_broker(rng, tables, row["to_service_name"])
             rows.append({**{name: row[name] for name in key}, "far_broker_instance": far})
     return rows
 

@@ -35,8 +35,8 @@ def build(rng: random.Random) -> Tables:
     instances = NAMES[: rng.randint(2, 4)]
     for instance in instances:
         forwards = True if instance == instances[0] else rng.choice((True, False, None))
-        own = {"instance_name": instance, "is_message_forwarding_enabled": forwards}
-        tables["instances"].append({**own, "addresses": [address_of(instance)]})
+        instance_row = {"instance_name": instance, "is_message_forwarding_enabled": forwards}
+        tables["instances"].append({**instance_row, "addresses": [address_of(instance)]})
         for number, database in enumerate(("msdb", "Sales", "Supply", "Staff")[: rng.randint(2, 4)], start=4):
             broker = {"service_broker_guid": guid(rng), "is_broker_enabled": rng.random() < 0.97}
             where = {"instance_name": instance, "name": database, "database_id": number}
@@ -65,11 +65,11 @@ def _services(rng: random.Random, tables: Tables) -> None:
 def _routes_of(rng: random.Random, tables: Tables, instance: str, instances: tuple[str, ...]) -> None:
     """The routes of each database of an instance, and of its msdb."""
     named = sorted({row["name"] for row in tables["services"]})
-    own = {row["name"] for row in tables["services"] if row["instance_name"] == instance}
+    service_names = {row["name"] for row in tables["services"] if row["instance_name"] == instance}
     add = tables["routes"].append
     add(_route(instance, "msdb", "AutoCreatedLocal", None, "LOCAL"))
     for service in named if instance == instances[0] else ():
-        if service not in own:
+        if service not in service_names:
             [holder, *_] = _holders(tables, service)
             add(_route(instance, "msdb", f"On to {service}", service, address_of(holder["instance_name"])))
     for row in [row for row in tables["databases"] if row["instance_name"] == instance and row["name"] != "msdb"]:

@@ -32,12 +32,12 @@ class Event(dict[str, Any]):
 
 def events_of(rng: random.Random, day: Day) -> list[Event]:
     """Return the events of a day without a few lost ones."""
-    found = []
+    events = []
     for hop, row in day.done:
         for event in _events(rng, day, hop, row):
             if rng.random() >= LOST:
-                found.append(event)
-    return sorted(found, key=lambda event: (event["instance"], event["at"]))
+                events.append(event)
+    return sorted(events, key=lambda event: (event["instance"], event["at"]))
 
 
 def _events(rng: random.Random, day: Day, hop: Hop, row: Row) -> Iterator[Event]:
@@ -81,9 +81,9 @@ def _next_hop(rng: random.Random, row: Row) -> str | None:
     if row["outcome"] not in ("SENT", "FORWARDED"):
         return None
     tier = [row, *(row["alternative_routes"] or ())]
-    taken = rng.choice(tier)
-    mirror = taken["mirror_address"]
-    return str(mirror) if mirror is not None and rng.random() < 0.3 else str(taken["address"])
+    chosen_route = rng.choice(tier)
+    mirror = chosen_route["mirror_address"]
+    return str(mirror) if mirror is not None and rng.random() < 0.3 else str(chosen_route["address"])
 
 
 def _event(day: Day, hop: Hop, name: str, **fields: Any) -> Event:
@@ -93,7 +93,7 @@ def _event(day: Day, hop: Hop, name: str, **fields: Any) -> Event:
         for row in day.tables["databases"]
         if row["instance_name"] == hop.row["instance_name"]
     }
-    told = {
+    event = {
         "conversation_id": hop.row["conversation_id"].upper(),
         "is_initiator": str(hop.row["is_initiator"]).lower(),
         **{key: str(value) for key, value in fields.items() if value is not None},
@@ -103,7 +103,7 @@ def _event(day: Day, hop: Hop, name: str, **fields: Any) -> Event:
         at=time_of(hop),
         name=name,
         database_id=None if database is None else ids[database],
-        fields=told,
+        fields=event,
     )
 
 

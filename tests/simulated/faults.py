@@ -29,9 +29,9 @@ def case(kind: str, seed: int) -> Case:
     """Return a day with a fault that affects enough messages. Raises ValueError after many tries."""
     for number in range(200):
         rng = random.Random(f"{kind}-{seed}-{number}")
-        found = FAULTS[kind](rng, build(rng))
-        if found is not None:
-            return found
+        simulated = FAULTS[kind](rng, build(rng))
+        if simulated is not None:
+            return simulated
     raise ValueError(f"no estate of seed {seed} has enough messages for {kind}")
 
 
@@ -48,10 +48,10 @@ def _hidden(rng: random.Random, tables: Tables) -> Case | None:
     """A route that is in force is not in the tables."""
     day = _day(rng, tables)
     for route in _shuffled(rng, day.tables["routes"]):
-        told = {**day.tables, "routes": [row for row in day.tables["routes"] if row is not route]}
-        if route["remote_service_name"] is not None and _touched(day, told, route) >= LEAST:
+        changed_tables = {**day.tables, "routes": [row for row in day.tables["routes"] if row is not route]}
+        if route["remote_service_name"] is not None and _touched(day, changed_tables, route) >= LEAST:
             words = (route["remote_service_name"],)
-            return Case("ROUTE_NOT_IN_TABLES", day, told, route["instance_name"], words)
+            return Case("ROUTE_NOT_IN_TABLES", day, changed_tables, route["instance_name"], words)
     return None
 
 
@@ -65,11 +65,11 @@ def _changed(rng: random.Random, tables: Tables) -> Case | None:
     moved = {**route, "address": "tcp://moved.example:4022", "mirror_address": None, "valid_from": NOON}
     others = [row for row in tables["routes"] if row is not route]
     day = _day(rng, {**tables, "routes": [*others, {**route, "valid_to": NOON}, moved]})
-    told = {**day.tables, "routes": [*others, route]}
+    changed_tables = {**day.tables, "routes": [*others, route]}
     before = sum(row["route_name"] == route["name"] for hop, row in day.done if hop.row["enqueue_time"] < NOON)
-    if before < 3 or _touched(day, told, route) < LEAST:
+    if before < 3 or _touched(day, changed_tables, route) < LEAST:
         return None
-    return Case("ROUTE_CHANGED", day, told, route["instance_name"], (route["name"],))
+    return Case("ROUTE_CHANGED", day, changed_tables, route["instance_name"], (route["name"],))
 
 
 def _instance(rng: random.Random, tables: Tables) -> Case | None:
@@ -79,11 +79,11 @@ def _instance(rng: random.Random, tables: Tables) -> Case | None:
     of_it = {hop.row["conversation_id"] for hop, _ in day.done if hop.row["instance_name"] == name}
     if len(of_it) < LEAST:
         return None
-    told = {
+    changed_tables = {
         key: rows if key in ("messages", "dialogs") else [row for row in rows if row["instance_name"] != name]
         for key, rows in day.tables.items()
     }
-    return Case("INSTANCE_NOT_IMPORTED", day, told, name, (name,))
+    return Case("INSTANCE_NOT_IMPORTED", day, changed_tables, name, (name,))
 
 
 def _name(rng: random.Random, tables: Tables) -> Case | None:
@@ -94,9 +94,14 @@ def _name(rng: random.Random, tables: Tables) -> Case | None:
             if row[column] is None:
                 continue
             slip = misspelt(rng, row[column])
-            told = {**day.tables, key: [{**one, column: slip} if one is row else one for one in day.tables[key]]}
-            if _touched(day, told, row) >= LEAST:
-                return Case("NEAR_NAME", day, told, row["instance_name"], (repr(row[column]), repr(slip)))
+            changed_tables = {
+                **day.tables,
+                key: [{**one, column: slip} if one is row else one for one in day.tables[key]],
+            }
+            if _touched(day, changed_tables, row) >= LEAST:
+                return Case(
+                    "NEAR_NAME", day, changed_tables, row["instance_name"], (repr(row[column]), repr(slip))
+                )
     return None
 
 
@@ -124,7 +129,7 @@ def misspelt(rng: random.Random, name: str) -> str:
     return rng.choice([slip for slip in slips if slip != name])
 
 
-def _touched(day: Day, told: Tables, changed: Row) -> int:
+def _touched(day: Day, changed_tables: Tables, changed: Row) -> int:
     """Count the conversations that SQL Server treats differently than the faulty tables say.
 
     ``changed`` is a row of a service or of a route to one. Only messages to this service depend on it.
@@ -133,7 +138,7 @@ def _touched(day: Day, told: Tables, changed: Row) -> int:
     there = (changed["instance_name"], name)
     met = [(hop, row) for hop, row in day.done if (hop.row["instance_name"], hop.row["to_service_name"]) == there]
     hops, then = [hop for hop, _ in met], [row for _, row in met]
-    now = [row for _, row in decide({**told, "dialogs": day.tables["dialogs"]}, hops)]
+    now = [row for _, row in decide({**changed_tables, "dialogs": day.tables["dialogs"]}, hops)]
     return len(
         {
             one["conversation_id"]

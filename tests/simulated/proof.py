@@ -35,31 +35,31 @@ class Proved:
 def prove(asked: tuple[str, int]) -> Proved:
     """Reconcile a day with a fault, and compare the named causes with it."""
     fault, seed = asked
-    made = case(fault, seed)
-    return compare_causes(made, find_causes(made, fault, seed), fault, seed)
+    simulated = case(fault, seed)
+    return compare_causes(simulated, find_causes(simulated, fault, seed), fault, seed)
 
 
-def find_causes(made: Case, fault: str, seed: int) -> list[Row]:
+def find_causes(simulated: Case, fault: str, seed: int) -> list[Row]:
     """Return the causes that reconcile names for a day."""
     rng = random.Random(f"events-{fault}-{seed}")
-    observed = [*observe(made.day, events_of(rng, made.day)), *queued(rng, made.day)]
-    tables = {key: arrow_of(rows, TABLES[key].optional()) for key, rows in made.tables.items()}
+    observed = [*observe(simulated.day, events_of(rng, simulated.day)), *queued(rng, simulated.day)]
+    tables = {key: arrow_of(rows, TABLES[key].optional()) for key, rows in simulated.tables.items()}
     done = routing.reconcile({**tables, "observed_routing": arrow_of(observed, OBSERVED_ROUTING.optional())})
     if sum(row["observations"] for row in done.counts) != len(observed):
         raise ValueError(f"seed {seed} of {fault}: not all observations are in an episode")
     return [dict(row) for row in done.causes]
 
 
-def compare_causes(made: Case, causes: Sequence[Row], fault: str, seed: int) -> Proved:
+def compare_causes(simulated: Case, causes: Sequence[Row], fault: str, seed: int) -> Proved:
     """Return whether the causes name the fault of a day, and the other causes."""
-    named = [row for row in causes if _is_right(made, row)]
-    others = [f"{row['instance_name']}: {row['cause_text']}" for row in causes if not _is_right(made, row)]
+    named = [row for row in causes if _is_right(simulated, row)]
+    others = [f"{row['instance_name']}: {row['cause_text']}" for row in causes if not _is_right(simulated, row)]
     return Proved(fault, seed, bool(named), tuple(others))
 
 
-def _is_right(made: Case, row: Row) -> bool:
-    is_there = row["cause"] == made.kind and row["instance_name"] == made.instance
-    return is_there and all(word in str(row["cause_text"]) for word in made.words)
+def _is_right(simulated: Case, row: Row) -> bool:
+    is_there = row["cause"] == simulated.kind and row["instance_name"] == simulated.instance
+    return is_there and all(word in str(row["cause_text"]) for word in simulated.words)
 
 
 def observe(day: Day, events: Sequence[Event]) -> list[Row]:
@@ -89,22 +89,22 @@ def main(arguments: Sequence[str]) -> int:
     with multiprocessing.Pool() as pool:
         for fault in asked.kind or FAULTS:
             seeds = [(fault, asked.seed + number) for number in range(asked.estates)]
-            found = pool.map(prove, seeds, chunksize=1)
-            is_good &= _tell(fault, found)
+            proofs = pool.map(prove, seeds, chunksize=1)
+            is_good &= _print_result(fault, proofs)
     return 0 if is_good else 1
 
 
-def _tell(fault: str, found: Sequence[Proved]) -> bool:
-    named, false = sum(one.is_named for one in found), sum(bool(one.others) for one in found)
+def _print_result(fault: str, proofs: Sequence[Proved]) -> bool:
+    named, false = sum(one.is_named for one in proofs), sum(bool(one.others) for one in proofs)
     precision = f"{100 * named / (named + false):.0f} %" if named + false else "-"
-    recall = "-" if fault == "none" else f"{100 * named / len(found):.0f} %"
-    sys.stdout.write(f"{fault:10} {named:6} {len(found):5} {false:7} {precision:>10} {recall:>7}\n")
-    for one in found:
+    recall = "-" if fault == "none" else f"{100 * named / len(proofs):.0f} %"
+    sys.stdout.write(f"{fault:10} {named:6} {len(proofs):5} {false:7} {precision:>10} {recall:>7}\n")
+    for one in proofs:
         if one.others or not (one.is_named or fault == "none"):
             what = "" if one.is_named or fault == "none" else "not named; "
             sys.stdout.write(f"    seed {one.seed}: {what}{' | '.join(one.others[:2])[:400]}\n")
     sys.stdout.flush()
-    return false == 0 if fault == "none" else 100 * named >= LEAST * len(found)
+    return false == 0 if fault == "none" else 100 * named >= LEAST * len(proofs)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def _run(spark: SparkSession) -> tuple[list[dict[str, Any]], list[dict[str, Any]
 
 
 @pytest.mark.parametrize("number", range(len(askers.CASES)), ids=[case.name for case in askers.CASES])
-def test_each_case_has_the_expected_stops_and_requests(spark: SparkSession, number: int) -> None:
+def test_each_case_has_the_expected_waiting_messages_and_requests(spark: SparkSession, number: int) -> None:
     resolved, requests = _run(spark)
     case, prefix = askers.CASES[number], f"{number}/"
     assert askers.stops_of(resolved, prefix) == askers.expected_stops(case)
@@ -134,7 +134,7 @@ def test_any_number_of_requests_on_record(spark: SparkSession, least: int) -> No
     assert sum(end is not None for *_, end in expected) > 50
 
 
-def test_a_message_looks_into_two_short_arrays(spark: SparkSession) -> None:
+def test_requests_are_looked_up_in_short_arrays(spark: SparkSession) -> None:
     """There are as many requests as messages. Comparing each message with all of them would never finish."""
     count = 10_000
     like = F.lit("s")

@@ -42,7 +42,7 @@ def test_every_faulty_row_is_found(spark: SparkSession) -> None:
     assert sum(line in text for line in lines) == 20
 
 
-def test_frames_that_are_not_given(spark: SparkSession) -> None:
+def test_missing_frames_are_refused(spark: SparkSession) -> None:
     tables = frames(spark, small_estate())
     del tables["routes"], tables["services"]
     with pytest.raises(InputError, match="input tables are missing: routes, services") as caught:
@@ -159,7 +159,7 @@ def test_the_command_stops_and_writes_nothing(
     assert_golden(f"bad_input/{spoil.__name__.strip('_')}.txt", text)
 
 
-def test_settings_for_spark_s_start_come_too_late_in_a_file_that_it_reads(
+def test_start_settings_in_a_file_read_by_spark_are_refused(
     spark: SparkSession, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from routing.commands import command_context

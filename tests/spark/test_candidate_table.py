@@ -54,10 +54,12 @@ def test_the_command_replaces_the_table_and_reports_its_inputs(
     shown = capsys.readouterr().out
     table = DeltaTable(place)
     rows = table.to_pyarrow_table().to_pylist()
-    told: dict[str, list[Any]] = {}
+    printed: dict[str, list[Any]] = {}
     for row in sorted(rows, key=lambda row: (row["message_id"], row["candidate_rank"])):
-        told.setdefault(row["message_id"], []).append((row["matching_step"], row["route_name"], row["is_chosen"]))
-    assert told == TOLD
+        printed.setdefault(row["message_id"], []).append(
+            (row["matching_step"], row["route_name"], row["is_chosen"])
+        )
+    assert printed == TOLD
     if form == "table":
         assert shown.startswith("4 of 7 messages have ")
         assert "Candidates by the step that they match in" in shown
@@ -89,7 +91,7 @@ def test_a_table_with_another_schema_stays_unchanged(spark: SparkSession, stored
     assert written(tmp_path) == before
 
 
-def test_without_a_place_spark_is_not_asked(
+def test_candidates_without_an_output_fail_before_spark_starts(
     stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "job.yaml"

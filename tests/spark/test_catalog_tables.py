@@ -83,7 +83,7 @@ def _layout(spark: SparkSession, location: TableLocation) -> tuple[tuple[str, ..
 
 
 @pytest.mark.classic
-def test_a_run_asks_for_each_fact_once(spark: SparkSession, catalog: str) -> None:
+def test_a_run_executes_few_statements(spark: SparkSession, catalog: str) -> None:
     """Five inputs and five outputs take 13 statements, and three more for each output that is written."""
     config = _config(catalog)
     routing.run(spark, config, run_id="first")

@@ -69,7 +69,7 @@ def test_no_method_is_too_long(
         # Not Delta, whose own queries of its log have methods that are too long.
         inputs[key].write.parquet(str(tmp_path / key))
         inputs[key] = spark.read.parquet(str(tmp_path / key))
-    with _reports_of_spark(spark) as told:
+    with _reports_of_spark(spark) as reports:
         done = resolve_with(inputs, RunContext(ResolveOptions("size")), AS_IF_LARGE)
         try:
             uses, source = jobs[0].uses, jobs[0].source
@@ -78,27 +78,27 @@ def test_no_method_is_too_long(
             assert jobs[0].counts.rows_valid < jobs[0].counts.rows_read
             written = (done.resolved_routes, done.new_route_requests, done.rejected_messages)
             exact = replace(source, is_exact=True)
-            made = [*written, exact.keys(), source.lookups.dialogs]
-            for frame in made:
+            built_frames = [*written, exact.keys(), source.lookups.dialogs]
+            for frame in built_frames:
                 _compute(frame)
-            longest = [max(_sizes(frame), default=0) for frame in (*made, source.keys())]
+            longest = [max(_sizes(frame), default=0) for frame in (*built_frames, source.keys())]
             assert LIMIT / 2 < longest[0] <= LIMIT
             assert max(longest) <= LIMIT
         finally:
             done.unpersist()
     # Whatever else was generated for these passes: projections, keys of joins, aggregates.
-    assert any("Code generated in" in line for line in told)
-    assert [line for line in told if "too long" in line] == []
+    assert any("Code generated in" in line for line in reports)
+    assert [line for line in reports if "too long" in line] == []
 
 
 def test_a_method_that_is_too_long_is_reported(spark: SparkSession) -> None:
     """The previous test depends on this."""
     values = (F.when(F.col("id") % n == 0, F.col("id") * n).otherwise(n) for n in range(2, 300))
     frame = spark.range(10).select(F.greatest(*values).alias("long"))
-    with _reports_of_spark(spark) as told:
+    with _reports_of_spark(spark) as reports:
         _compute(frame)
     assert max(_sizes(frame)) > LIMIT
-    assert any("too long" in line for line in told)
+    assert any("too long" in line for line in reports)
 
 
 def _compute(frame: DataFrame) -> None:
@@ -128,10 +128,10 @@ def _reports_of_spark(spark: SparkSession) -> Iterator[list[str]]:
     context = log4j.LogManager.getContext(False)
     context.getConfiguration().addLogger(_GENERATOR, logger)
     context.updateLoggers()
-    told: list[str] = []
+    reports: list[str] = []
     try:
-        yield told
+        yield reports
     finally:
         context.getConfiguration().removeLogger(_GENERATOR)
         context.updateLoggers()
-        told.extend(str(writer).splitlines())
+        reports.extend(str(writer).splitlines())

@@ -166,8 +166,8 @@ def test_new_and_deleted_rows_between_any_two_versions_are_found(
             gone = Counter(tuple(row) for row in net.where("_net < 0").drop("_net").collect())
         expected = stored[after] - stored[before], stored[before] - stored[after]
         # Net changes list each row once.
-        told = Counter(tuple(row) for row in new.collect()), gone
-        assert (told[0], set(told[1])) == (expected[0], set(expected[1])), (kind.name, before, after)
+        found_rows = Counter(tuple(row) for row in new.collect()), gone
+        assert (found_rows[0], set(found_rows[1])) == (expected[0], set(expected[1])), (kind.name, before, after)
 
 
 @pytest.mark.parametrize(
@@ -194,10 +194,10 @@ def test_other_operations_still_need_a_full_run(
         messages.delete(2)
         messages.do(statement)
         messages.delete(3)
-        told = (
+        expected = (
             rf"is neither an append nor a delete \({operation}\): it may have changed decided messages.*mode=full"
         )
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=expected):
             read_appended(spark, TableSnapshot(messages.location, messages.version), since)
 
 
@@ -245,9 +245,9 @@ def _job(spark: SparkSession, folder: Path, kind: Kind, mode: str = "incremental
     messages = Messages(spark, location)
     messages.append(*FIRST, files=2)
     named = {"messages": Path(location.text)} if not location.is_name else {}
-    given = [f"tables.messages=spark_catalog.{location.text}"] if location.is_name else []
+    overrides = [f"tables.messages=spark_catalog.{location.text}"] if location.is_name else []
     pending = f"output.pending_messages={folder / 'out' / 'pending_messages'}"
-    changed = (f"resolve.mode={mode}", pending, *given)
+    changed = (f"resolve.mode={mode}", pending, *overrides)
     return Job(messages, config_of(folder / "in", folder / "out", *changed, **named))
 
 
@@ -333,8 +333,8 @@ def test_erase_deletes_the_rows_of_deleted_messages(spark: SparkSession, tmp_pat
     # One of two equal rows is gone: the message is still there.
     job.messages.do("DELETE FROM {t} WHERE message_id = 'm8'")
     job.messages.append(message(8, "//far"))
-    kept = job.run("kept", 15, erase=True)
-    assert (kept.row["rows_erased"], "m8" in job.ids("resolved_routes")) == (0, True)
+    erasing = job.run("kept", 15, erase=True)
+    assert (erasing.row["rows_erased"], "m8" in job.ids("resolved_routes")) == (0, True)
     # What was erased and comes again is new.
     job.messages.append(message(2, "//far"))
     again = job.run("again", 16, erase=True)

@@ -25,8 +25,8 @@ def test_the_demo_shows_the_estates_and_the_day_and_can_be_run_again(demo: DemoR
     assert demo.status == 0
     screen = demo
     words = " ".join(screen.out.split())
-    told = [line for estate in document_estates() for line in estate_lines(estate.title)]
-    assert words.startswith(" ".join([*told, *day_lines(), *summary_lines()]))
+    expected_lines = [line for estate in document_estates() for line in estate_lines(estate.title)]
+    assert words.startswith(" ".join([*expected_lines, *day_lines(), *summary_lines()]))
     assert f"sbroute resolve --config {demo.folder / build.CONFIG_FILE}" in screen.out
     folder = tmp_path / "demo"
     shutil.copytree(demo.folder, folder)
@@ -51,7 +51,10 @@ def test_spark_and_deltalake_write_equal_demo_tables(spark: SparkSession, demo: 
     build.claim(folder)
     build.write_tables(build.settings(folder, ()), None)
     for key in INPUTS:
-        tables = [spark.read.format("delta").load(str(made / "data" / key)) for made in (demo.folder, folder)]
+        tables = [
+            spark.read.format("delta").load(str(data_folder / "data" / key))
+            for data_folder in (demo.folder, folder)
+        ]
         by_spark, by_deltalake = tables
         assert by_deltalake.schema == by_spark.schema
         assert_same_frames(by_deltalake, by_spark)
@@ -76,12 +79,12 @@ def test_a_refused_demo_leaves_the_last_one(
 
 
 def test_the_demo_refuses_a_foreign_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept = tmp_path / "precious.txt"
-    kept.write_text("mine", encoding="utf-8")
+    foreign_file = tmp_path / "precious.txt"
+    foreign_file.write_text("mine", encoding="utf-8")
     assert main(["demo", "--out", str(tmp_path)]) == 2
-    assert main(["demo", "--out", str(kept)]) == 2
+    assert main(["demo", "--out", str(foreign_file)]) == 2
     screen = capsys.readouterr()
     assert screen.out == ""
     assert screen.err.count("has files that sbroute demo did not create (name another folder with --out)") == 2
     assert [entry.name for entry in tmp_path.iterdir()] == ["precious.txt"]
-    assert kept.read_text(encoding="utf-8") == "mine"
+    assert foreign_file.read_text(encoding="utf-8") == "mine"

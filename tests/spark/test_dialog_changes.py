@@ -56,8 +56,8 @@ class Job:
         self.decided, self.surveyed = 0, 0
         choose, check = retries.choose, validate.check
 
-        def choosing(*given: Any) -> Retries:
-            chosen = choose(*given)
+        def choosing(*arguments: Any) -> Retries:
+            chosen = choose(*arguments)
             self.decided = chosen.count
             return chosen
 
@@ -105,9 +105,9 @@ def job(
     """A job that has run once."""
     spark.sql("CREATE SCHEMA spark_changes")
     try:
-        made = Job(spark, tmp_path, request.param, monkeypatch)
-        assert made.run() == (0, 4)
-        yield made
+        started_job = Job(spark, tmp_path, request.param, monkeypatch)
+        assert started_job.run() == (0, 4)
+        yield started_job
     finally:
         spark.sql("DROP SCHEMA spark_changes CASCADE")
 
@@ -140,7 +140,7 @@ def test_only_messages_of_changed_dialogs_are_decided_again(job: Job) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "expected"),
     [
         (endpoint(9, lifetime=LATER), "2 rows have this key"),
         (endpoint(11, conversation_id=None), "conversation_id is missing"),
@@ -148,12 +148,12 @@ def test_only_messages_of_changed_dialogs_are_decided_again(job: Job) -> None:
     ],
     ids=["doubled", "no id", "no side"],
 )
-def test_changed_dialogs_are_validated(job: Job, fault: dict[str, Any], told: str) -> None:
+def test_changed_dialogs_are_validated(job: Job, fault: dict[str, Any], expected: str) -> None:
     """Also if no message is of their conversation."""
     job.write("append", fault)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=expected):
         job.run()
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=expected):
         job.run()
     job.do("DELETE FROM {t} WHERE lifetime IS NOT NULL OR conversation_id IS NULL OR is_initiator IS NULL")
     assert job.run()[0] == 0

@@ -40,7 +40,7 @@ def counted(messages: Any) -> Counter[tuple[Any, ...]]:
 
 
 @pytest.mark.long
-def test_messages_go_by_spark_where_it_reads_their_dialogs(spark: SparkSession, tmp_path: Path) -> None:
+def test_diff_uses_spark_for_messages_if_it_reads_dialogs(spark: SparkSession, tmp_path: Path) -> None:
     save_estate(small_estate(), tmp_path / "in")
     (tmp_path / "change.sql").write_text(SCRIPT, encoding="utf-8")
     config = config_of(tmp_path / "in", tmp_path / "out")

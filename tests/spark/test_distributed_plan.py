@@ -93,9 +93,9 @@ def test_many_keys_of_a_small_configuration(spark: SparkSession, monkeypatch: py
     asked = []
     prepare = setting_frames.prepare_frames
 
-    def watched(*given: Any) -> Any:
-        asked.append(given)
-        return prepare(*given)
+    def watched(*arguments: Any) -> Any:
+        asked.append(arguments)
+        return prepare(*arguments)
 
     monkeypatch.setattr("routing.messages.compiling.prepare_frames", watched)
     # The configuration fits exactly, and every message has another key.

@@ -43,7 +43,7 @@ TWICE = {("hub", "m3"): False, ("hub", ""): False}
 FOUND = {**TWICE, ("hub", "m2"): True, ("hub", "m4"): True}
 
 
-def _found(doubled: validate.DoubledKeys) -> dict[tuple[str, str], bool]:
+def _stored_by_key(doubled: validate.DoubledKeys) -> dict[tuple[str, str], bool]:
     rows = rows_of(doubled.keys)
     assert len(rows) == doubled.count
     return {(row["instance_name"], row["message_id"]): row["is_stored"] for row in rows}
@@ -53,8 +53,11 @@ def test_doubled_keys_of_new_messages(spark: SparkSession) -> None:
     new, stored = frame_of(spark, NEW, MESSAGES), frame_of(spark, STORED, RESOLVED_ROUTES)
     with FrameCache() as frame_cache:
         budget = BroadcastBudget(1_000_000)
-        assert _found(validate.find_doubles(new, stored, frame_cache, budget)) == FOUND
-        assert _found(validate.find_doubles(new, None, frame_cache, budget)) == {**TWICE, ("hub", "m4"): False}
+        assert _stored_by_key(validate.find_doubles(new, stored, frame_cache, budget)) == FOUND
+        assert _stored_by_key(validate.find_doubles(new, None, frame_cache, budget)) == {
+            **TWICE,
+            ("hub", "m4"): False,
+        }
         assert validate.find_doubles(new.limit(1), stored, frame_cache, budget).count == 0
 
 
@@ -69,7 +72,7 @@ def test_duplicates_within_a_distance(spark: SparkSession) -> None:
     with FrameCache() as frame_cache:
         rows = frame_of(spark, new, MESSAGES)
         near = validate.select_near(frame_of(spark, stored, RESOLVED_ROUTES), rows, timedelta(days=1))
-        found = _found(validate.find_doubles(rows, near, frame_cache, BroadcastBudget(1_000_000)))
+        found = _stored_by_key(validate.find_doubles(rows, near, frame_cache, BroadcastBudget(1_000_000)))
         assert found == {("hub", "m1"): True, ("hub", "m3"): True}
         nothing = frame_of(spark, [message(1, "//new", enqueue_time=None)], MESSAGES)
         assert validate.select_near(near, nothing, timedelta(days=1)).count() == 0

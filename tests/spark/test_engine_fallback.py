@@ -31,8 +31,8 @@ def test_a_table_that_only_spark_reads(tmp_path: Path) -> None:
     line = [sys.executable, "-c", _PROGRAM, str(file)]
     done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    told = [line for line in done.stderr.splitlines() if line.startswith("Spark: ")]
-    assert told == [
+    spark_lines = [line for line in done.stderr.splitlines() if line.startswith("Spark: ")]
+    assert spark_lines == [
         "Spark: tables.messages cannot be read by the local engine, its reader version is 3",
         "Spark: a Spark session is given",
     ]

@@ -30,7 +30,7 @@ def tables(spark: SparkSession) -> dict[str, DataFrame]:
     return frames(spark, crowded())
 
 
-def test_the_answer_by_frames(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
+def test_explain_over_frames_equals_explain_over_arrow(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
     """The dialog of m2 is bound, m1 has several stored statuses, and the next message has the first possible time.
 
     A test below covers the last possible time and a request, with tables that only Spark reads.
@@ -43,7 +43,7 @@ def test_the_answer_by_frames(spark: SparkSession, tables: dict[str, DataFrame])
         assert rows.to_arrow().to_pylist() == [dict(row) for row in rows]
 
 
-def test_conversations_by_frames(tables: dict[str, DataFrame]) -> None:
+def test_conversations_are_found_in_frames(tables: dict[str, DataFrame]) -> None:
     """The same messages are found and the same questions refused, also with tables of an older release."""
     arrow_tables = arrow(crowded())
     # By each way that a conversation is found; how its id may be written is told apart before any table is read.

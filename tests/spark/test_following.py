@@ -136,7 +136,7 @@ def test_pauses_double_after_failures(job: Job, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_stream_is_only_the_alarm(job: Job) -> None:
+def test_a_stream_only_triggers_runs(job: Job) -> None:
     """A lost, copied or replayed checkpoint changes nothing, nor does a delete or a restored table of runs."""
     job.stream("checkpoint")
     assert job.runs() == 1

@@ -30,8 +30,8 @@ def test_a_fault_of_the_disk_is_named(spark: SparkSession, tmp_path: Path) -> No
         ):
             with fault(disk), pytest.raises(RoutingError) as failed:
                 write(spark, config)
-            said = str(failed.value)
-            assert failed.value.exit_code == 2, said
-            assert cause in said
-            assert hint in said
-            assert f"{disk}/{place}" in said
+            text = str(failed.value)
+            assert failed.value.exit_code == 2, text
+            assert cause in text
+            assert hint in text
+            assert f"{disk}/{place}" in text

@@ -88,9 +88,9 @@ def test_a_run_says_that_an_import_is_not_finished(
     out, err = capsys.readouterr()
     note = "the import that began at 2026-01-06T12:00:00Z is not finished: "
     assert f"note: {note}" in err
-    told = json.loads(out)
-    assert told["rows_read"] == 1
-    assert [text.startswith(note) for text in told["notes"]] == [True]
+    answer = json.loads(out)
+    assert answer["rows_read"] == 1
+    assert [text.startswith(note) for text in answer["notes"]] == [True]
 
 
 @pytest.fixture

@@ -153,8 +153,8 @@ def test_imports_by_spark_and_deltalake_in_turn_give_equal_tables(
         where = locations_of(config_in(tmp_path / name))
         senders = {row["message_id"]: row["from_service_name"] for row in rows_at(where["messages"])}
         assert senders == {"theirs": None, f"{dialog(1)}:I:0:Shop": "//shop", f"{dialog(1)}:I:1:Shop": "//shop"}
-    made = [schemas(config_in(tmp_path / name)) for name in ("deltalake", "first", "second")]
-    assert made[0] == made[1] == made[2]
+    table_schemas = [schemas(config_in(tmp_path / name)) for name in ("deltalake", "first", "second")]
+    assert table_schemas[0] == table_schemas[1] == table_schemas[2]
 
 
 def table_with(
@@ -170,7 +170,9 @@ def table_with(
 
 
 @pytest.mark.long
-def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: Path) -> None:
+def test_imports_keep_features_of_tables_made_by_spark(
+    spark: SparkSession, exported: Path, tmp_path: Path
+) -> None:
     """Spark handles deletion vectors and column mapping. Both keep times of Spark's files and any names."""
     from routing.delta.opening import TableOpener
     from routing.schemas import DIALOGS, MESSAGES, ROUTES, SERVICES, ColumnKind, Field, Schema
@@ -207,15 +209,15 @@ def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: P
         "to_service_name": "as it was",
     }
     table_with(spark, where["messages"], [message], MESSAGES)
-    told: list[str] = []
-    done = import_views(TableOpener(lambda: spark, on_note=told.append), config, [str(exported / "first")])
-    ways = {line.partition(": ")[0]: line for line in told if "written by" in line}
-    spark_wrote = {key.partition(".")[2] for key, line in ways.items() if "written by Spark" in line}
+    notes: list[str] = []
+    done = import_views(TableOpener(lambda: spark, on_note=notes.append), config, [str(exported / "first")])
+    writers = {line.partition(": ")[0]: line for line in notes if "written by" in line}
+    spark_wrote = {key.partition(".")[2] for key, line in writers.items() if "written by Spark" in line}
     # Once there is a session, it makes the tables that are missing.
-    made = {"observed_routing", "imports", "unfinished_imports"}
-    assert spark_wrote == {"routes", "services", "databases", "instances", *made}
-    assert "written by deltalake" in ways["tables.dialogs"]
-    assert "written by deltalake" in ways["tables.messages"]
+    kept_tables = {"observed_routing", "imports", "unfinished_imports"}
+    assert spark_wrote == {"routes", "services", "databases", "instances", *kept_tables}
+    assert "written by deltalake" in writers["tables.dialogs"]
+    assert "written by deltalake" in writers["tables.messages"]
     assert done.written["routes"] == {"added": 3}
     assert done.written["dialogs"] == {"added": 2, "changed": 1}
     assert done.written["messages"] == {"added": 1, "unchanged": 1}

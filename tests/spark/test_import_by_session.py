@@ -88,8 +88,8 @@ def test_exports_are_read_alike_by_the_session(spark: SparkSession, exported: Pa
         "it is not text": 1,
     }
     # Each place is named as the user gave it.
-    told = str(there).replace(f"file:{exported}", str(exported))
-    assert told == str(here)
+    paths = str(there).replace(f"file:{exported}", str(exported))
+    assert paths == str(here)
     assert str(there).count(uri) > len(HOSTILE)
 
 

@@ -208,7 +208,7 @@ def test_a_run_that_was_killed_left_rows_that_do_not_count(story: Story) -> None
     assert {row["run_id"] for row in story.failed["runs"]} == {"first"}
 
 
-def test_the_next_run_takes_them_back(story: Story) -> None:
+def test_the_next_run_rolls_back_rows_of_a_killed_run(story: Story) -> None:
     for key in ("resolved_routes", "rejected_messages", "new_route_requests", "pending_messages"):
         assert "killed" not in {row["run_id"] for row in story.second[key]}, key
     assert any("output.resolved_routes held rows of a run that does not count" in note for note in story.notes)

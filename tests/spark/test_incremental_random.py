@@ -36,7 +36,9 @@ def catalog(spark: SparkSession) -> Iterator[str]:
 
 
 @pytest.mark.long
-def test_three_runs_agree(spark: SparkSession, catalog: str, tmp_path: Path) -> None:
+def test_incremental_runs_equal_a_full_run_and_the_reference(
+    spark: SparkSession, catalog: str, tmp_path: Path
+) -> None:
     tables = joined(draw_estates(random.Random(SEED), ESTATES, 40))
     parts = [tables["messages"][number :: len(RUN_TIMES)] for number in range(len(RUN_TIMES))]
     inputs = save_estate({**tables, "messages": []}, tmp_path / "in", files=1)

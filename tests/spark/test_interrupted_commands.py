@@ -50,15 +50,15 @@ def _interrupt(arguments: Sequence[str], within: float, folder: Path, *texts: st
     else:
         process.send_signal(number)
     done = ended(process)
-    told = f"{number.name} after {at:.2f} s: {done}"
-    assert done.left == {}, told
+    case_text = f"{number.name} after {at:.2f} s: {done}"
+    assert done.left == {}, case_text
     if done.code != 0:
-        assert done.code == 128 + number, told
+        assert done.code == 128 + number, case_text
         assert re.fullmatch(
             rf"((note|rejected): .*\n)*sbroute: {TOLD[number]}: ({'|'.join(texts)})\n", done.err
-        ), told
-        assert time.monotonic() - begun < 30, told
-        assert list(folder.glob("sbroute-java-*")) == [], told
+        ), case_text
+        assert time.monotonic() - begun < 30, case_text
+        assert list(folder.glob("sbroute-java-*")) == [], case_text
     return done
 
 

@@ -37,19 +37,19 @@ def _names(spark: SparkSession, names: list[str | None]) -> DataFrame:
 def test_a_side_has_the_size_of_its_texts(spark: SparkSession) -> None:
     short, long = _names(spark, NAMES[:1]), _names(spark, NAMES)
     narrow = BroadcastBudget(1_000_000)
-    assert narrow.join_side("names", short).how == "broadcast"
+    assert narrow.join_side("names", short).join_hint == "broadcast"
     assert narrow.notes == []
-    assert narrow.join_side("names", long).how == "shuffle_hash"
+    assert narrow.join_side("names", long).join_hint == "shuffle_hash"
     (note,) = narrow.notes
     assert note.startswith("names are over broadcast_limit (1000")
     assert note.endswith("both sides are shuffled to join them (shuffled hash join)")
     assert BroadcastBudget(1_100_000).join_side("names", long).fits
     # What a task would hold of it is sorted where that is too much.
     small_tasks = BroadcastBudget(1_000_000, task_bytes=500_000)
-    assert small_tasks.join_side("names", long).how == "merge"
+    assert small_tasks.join_side("names", long).join_hint == "merge"
     assert small_tasks.notes[0].endswith("(sort-merge join)")
     spark.conf.set("spark.sql.shuffle.partitions", "3")
-    assert small_tasks.join_side("names", long).how == "shuffle_hash"
+    assert small_tasks.join_side("names", long).join_hint == "shuffle_hash"
     spark.conf.set("spark.sql.shuffle.partitions", "1")
 
 
@@ -64,7 +64,7 @@ def test_the_number_of_rows_may_be_enough(spark: SparkSession) -> None:
     failing = spark.range(1).selectExpr("CAST(raise_error('read') AS string) AS name")
     few = BroadcastBudget(1_000)
     assert few.join_side("rows", failing, count=0).fits
-    assert few.join_side("rows", failing, count=10).how == "merge"
+    assert few.join_side("rows", failing, count=10).join_hint == "merge"
     assert len(few.notes) == 1
     with pytest.raises(Exception, match="read"):
         few.join_side("rows", failing, count=1)
@@ -150,8 +150,8 @@ def test_runs_over_the_limit_agree(
         "the route requests of earlier runs",
         "the times of messages that are tried again",
     )
-    for number, told in enumerate(notes):
+    for number, note in enumerate(notes):
         whats = always if number == 0 else (*always, *later)
-        assert [what for what in whats if f"{what} are over" not in told and f"{what} takes" not in told] == []
+        assert [what for what in whats if f"{what} are over" not in note and f"{what} takes" not in note] == []
     assert "the messages that the last run delayed are over" in notes[1]
     assert "the messages that the last run delayed" not in notes[2]

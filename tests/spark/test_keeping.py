@@ -38,7 +38,7 @@ def _whole(rows: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]
     return [{name: row.get(name) for name in names} for row in rows]
 
 
-def test_held_rows_equal_the_rows_of_the_source(spark: SparkSession) -> None:
+def test_rows_held_by_the_client_equal_the_source(spark: SparkSession) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
     from routing.schemas import ROUTES as ROUTES_SCHEMA
 
@@ -46,26 +46,26 @@ def test_held_rows_equal_the_rows_of_the_source(spark: SparkSession) -> None:
         "routes": frame_of(spark, ROUTES, ROUTES_SCHEMA).coalesce(1),
         "instances": frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1),
     }
-    held = {key: FrameCache(HELD_TWO).hold(frame) for key, frame in stored_frames.items()}
-    assert frames.rows_of(held["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
+    held_frames = {key: FrameCache(HELD_TWO).hold(frame) for key, frame in stored_frames.items()}
+    assert frames.rows_of(held_frames["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
     # Two rows are as many as are held.
-    assert held["instances"] is stored_frames["instances"]
-    assert (held["routes"] is stored_frames["routes"]) is not frames.has_arrow()
+    assert held_frames["instances"] is stored_frames["instances"]
+    assert (held_frames["routes"] is stored_frames["routes"]) is not frames.has_arrow()
     with FrameCache(HELD_TWO) as frame_cache:
-        kept = {key: frame_cache.keep(frame) for key, frame in stored_frames.items()}
-        assert frames.rows_of(kept["instances"]) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
-        assert frames.rows_of(kept["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
+        kept_frames = {key: frame_cache.keep(frame) for key, frame in stored_frames.items()}
+        assert frames.rows_of(kept_frames["instances"]) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
+        assert frames.rows_of(kept_frames["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
         # Rows that are handed over without Arrow are kept as well.
-        assert [frame is kept["instances"] for frame in frame_cache.frames] == [False] * (
+        assert [frame is kept_frames["instances"] for frame in frame_cache.frames] == [False] * (
             not frames.has_arrow()
         ) + [True]
-        assert kept["instances"].storageLevel.useMemory
+        assert kept_frames["instances"].storageLevel.useMemory
         assert not stored_frames["routes"].storageLevel.useMemory
     assert not frame_cache.frames
     assert not stored_frames["instances"].storageLevel.useMemory
 
 
-def test_long_rows_are_not_held(spark: SparkSession) -> None:
+def test_long_rows_are_not_held_by_the_client(spark: SparkSession) -> None:
     """A few rows may be many bytes: one name of a million characters is enough."""
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
@@ -86,7 +86,7 @@ def test_long_rows_are_not_held(spark: SparkSession) -> None:
             assert frame_cache.frames, what
 
 
-def test_a_session_that_keeps_nothing_has_its_client_carry_some(
+def test_without_caching_the_client_holds_small_frames(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
@@ -100,10 +100,10 @@ def test_a_session_that_keeps_nothing_has_its_client_carry_some(
         for most, size, fits in ((3, 103, True), (2, 103, False), (3, 102, False)):
             limits = FrameLimits(held_rows=2, client_rows=most, client_bytes=size)
             with FrameCache(limits) as frame_cache:
-                kept = frame_cache.keep_sized(three)
-                assert (kept.rows is not three) is fits, (most, size)
-                assert (kept.size is not None) is fits
-                assert frames.rows_of(kept.rows) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
+                cached = frame_cache.keep_sized(three)
+                assert (cached.rows is not three) is fits, (most, size)
+                assert (cached.size is not None) is fits
+                assert frames.rows_of(cached.rows) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
                 assert frame_cache.keep(four) is four
                 assert frame_cache.store(three) is three
                 assert not frame_cache.frames
@@ -124,16 +124,16 @@ def test_kept_frames_are_computed_once(spark: SparkSession, tmp_path: Path) -> N
     frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1).write.parquet(str(table))
     read = spark.read.parquet(str(table))
     with FrameCache(HELD_TWO) as frame_cache:
-        kept = frame_cache.keep(read)
-        is_kept = [kept.storageLevel.useMemory]
+        cached = frame_cache.keep(read)
+        is_kept = [cached.storageLevel.useMemory]
         for file in table.glob("part-*"):
             file.unlink()
         for _ in range(2):
-            assert frames.rows_of(kept) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
-    is_kept.append(kept.storageLevel.useMemory)
+            assert frames.rows_of(cached) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
+    is_kept.append(cached.storageLevel.useMemory)
     assert is_kept == [True, False]
     with pytest.raises(Exception, match=r"part-"):
-        frames.rows_of(kept)
+        frames.rows_of(cached)
 
 
 def _with_and_without_arrow() -> list[bool]:
@@ -169,9 +169,9 @@ def test_few_rows_are_kept_exactly(spark: SparkSession, monkeypatch: pytest.Monk
     for has_arrow in _with_and_without_arrow():
         monkeypatch.setattr(cached_frames, "has_arrow", lambda known=has_arrow: known)
         with FrameCache() as frame_cache:
-            kept = frame_cache.keep(nested)
-            assert kept.schema.simpleString() == nested.schema.simpleString()
-            assert [tuple(row) for row in kept.selectExpr(*form).orderBy("id").collect()] == expected, has_arrow
+            cached = frame_cache.keep(nested)
+            assert cached.schema.simpleString() == nested.schema.simpleString()
+            assert [tuple(row) for row in cached.selectExpr(*form).orderBy("id").collect()] == expected, has_arrow
 
 
 @pytest.mark.core
@@ -183,12 +183,12 @@ def test_few_rows_are_kept_without_the_plan_that_made_them(
         monkeypatch.setattr(cached_frames, "has_arrow", lambda known=has_arrow: known)
         lengths = []
         with FrameCache() as frame_cache:
-            kept = frame_cache.keep(spark.range(3).groupBy("id").count())
+            cached = frame_cache.keep(spark.range(3).groupBy("id").count())
             for _ in range(3):
-                kept = frame_cache.keep(
-                    kept.join(kept.groupBy("id").agg({"count": "max"}), "id").groupBy("id").count()
+                cached = frame_cache.keep(
+                    cached.join(cached.groupBy("id").agg({"count": "max"}), "id").groupBy("id").count()
                 )
-                lengths.append(len(printed_plan(kept)))
+                lengths.append(len(printed_plan(cached)))
         assert lengths[-1] < lengths[0] * 1.5, (has_arrow, lengths)
         assert lengths[-1] < 3000, (has_arrow, lengths)
 
@@ -225,11 +225,11 @@ def test_small_frames_are_held_by_the_client_up_to_its_limits(spark: SparkSessio
     for most, size, fits in ((3, 103, True), (2, 103, False), (3, 102, False)):
         limits = FrameLimits(held_rows=2, client_rows=most, client_bytes=size)
         with FrameCache(limits) as frame_cache:
-            kept = frame_cache.keep_sized(three)
-            assert (kept.size is not None) is fits, (most, size)
+            cached = frame_cache.keep_sized(three)
+            assert (cached.size is not None) is fits, (most, size)
             assert three.storageLevel.useMemory is not fits
             assert bool(frame_cache.frames) is not (fits and frames.has_arrow())
-            assert frames.rows_of(kept.rows) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
+            assert frames.rows_of(cached.rows) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
             assert frame_cache.keep(three).storageLevel.useMemory
 
 
@@ -305,8 +305,8 @@ def test_a_cache_that_outlives_its_block_is_released_on_failure(spark: SparkSess
     assert seen == [True, False, False]
 
 
-def test_at_once_keeps_the_order_and_raises_errors(spark: SparkSession) -> None:
-    assert frames.at_once(spark, lambda n: n * n, [3, 1, 2]) == [9, 1, 4]
-    assert frames.at_once(spark, str, []) == []
+def test_run_concurrently_keeps_the_order_and_raises_errors(spark: SparkSession) -> None:
+    assert frames.run_concurrently(spark, lambda n: n * n, [3, 1, 2]) == [9, 1, 4]
+    assert frames.run_concurrently(spark, str, []) == []
     with pytest.raises(ZeroDivisionError):
-        frames.at_once(spark, lambda n: 1 // n, [1, 0])
+        frames.run_concurrently(spark, lambda n: 1 // n, [1, 0])

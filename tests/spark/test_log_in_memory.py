@@ -31,10 +31,10 @@ class OnDelta:
         self.spark, self.tables = spark, tables
         self.location = tables.config.output[KEY]
 
-    def write(self, rows: frozenset[str], mark: CommitMark, *, adds: bool) -> None:
+    def write(self, rows: frozenset[str], commit_mark: CommitMark, *, adds: bool) -> None:
         fixed = dict.fromkeys(NEW_ROUTE_REQUESTS.names, "x")
         told = [{**fixed, "requested_at": "2026-01-05T12:00:00Z", "message_id": row} for row in sorted(rows)]
-        self.tables.put(KEY, frame_of(self.spark, told, NEW_ROUTE_REQUESTS).coalesce(1), mark, adds=adds)
+        self.tables.put(KEY, frame_of(self.spark, told, NEW_ROUTE_REQUESTS).coalesce(1), commit_mark, adds=adds)
 
     def by_hand(self, operation: str) -> None:
         if operation == "OPTIMIZE":
@@ -48,7 +48,7 @@ class OnDelta:
     def rows(self) -> frozenset[str]:
         from routing.delta.spark_tables import TableSnapshot
 
-        read = TableSnapshot(self.location, self.tables.look([KEY])[KEY].version).read(self.spark)
+        read = TableSnapshot(self.location, self.tables.open_logs([KEY])[KEY].version).read(self.spark)
         return frozenset(row["message_id"] for row in read.select("message_id").collect())
 
 
@@ -71,7 +71,7 @@ def test_operation_by_operation(spark: SparkSession, catalog: str, tmp_path: Pat
     )
     named_first = int(by == "name")
     every = assert_like_the_log_in_memory(delta, LogInMemory(by_name=by == "name"), named_first)
-    log = delta.tables.look([KEY])[KEY]
+    log = delta.tables.open_logs([KEY])[KEY]
     assert [*log.history()] == every[::-1]
     assert log.commits_after(3) == every[4:]
     assert log.identity(len(every)) is None
@@ -97,10 +97,10 @@ def test_a_restore_is_announced_where_the_session_refuses_to_mark_it(
         was_set(self, key, value)
 
     monkeypatch.setattr(conf, "set", refuse)
-    mark = back_to(0)
-    delta.tables.restore(KEY, 0, mark)
-    found = delta.tables.look([KEY])[KEY].commits_after(1)
-    assert [(c.operation, c.commit_mark) for c in found] == [("SET TBLPROPERTIES", None), ("RESTORE", mark)]
+    commit_mark = back_to(0)
+    delta.tables.restore(KEY, 0, commit_mark)
+    found = delta.tables.open_logs([KEY])[KEY].commits_after(1)
+    assert [(c.operation, c.commit_mark) for c in found] == [("SET TBLPROPERTIES", None), ("RESTORE", commit_mark)]
     assert found[1].metadata is None
     assert delta.rows() == {"m1"}
     properties = sql_statements.describe_detail(spark, delta.location).select("properties").collect()[0][0]

@@ -65,8 +65,8 @@ def post(spark: SparkSession) -> Iterator[Path]:
 
 
 def _make(spark: SparkSession, name: str, properties: str = "") -> None:
-    told = f"TBLPROPERTIES ({properties})" if properties else ""
-    spark.sql(f"CREATE TABLE post.{name} (message_id STRING) USING delta {told}")
+    clause = f"TBLPROPERTIES ({properties})" if properties else ""
+    spark.sql(f"CREATE TABLE post.{name} (message_id STRING) USING delta {clause}")
 
 
 @pytest.fixture(scope="module")
@@ -132,30 +132,30 @@ def _tables(spark: SparkSession, version: int) -> Iterator[tuple[Any, TableVersi
 @pytest.mark.usefixtures("story")
 def test_appends_from_feed_and_log(spark: SparkSession) -> None:
     """An earlier DELETE is ignored. OPTIMIZE and new columns bring no rows."""
-    for way, table in _tables(spark, 6):
-        found = way.read(spark, table, 2)
+    for access, table in _tables(spark, 6):
+        found = access.read(spark, table, 2)
         rows = sorted((row["message_id"], row["hops_remaining"]) for row in found.rows.collect())
-        assert (way, rows, found.count) == (way, [("c", None), ("d", None), ("e", 7)], 3)
+        assert (access, rows, found.count) == (access, [("c", None), ("d", None), ("e", 7)], 3)
         # What is not of the contract is left alone.
         assert found.rows.columns == ["message_id", "hops_remaining"]
-    for way, table in _tables(spark, 5):
-        assert (way, way.read(spark, table, 3).count) == (way, 0)
+    for access, table in _tables(spark, 5):
+        assert (access, access.read(spark, table, 3).count) == (access, 0)
 
 
 @pytest.mark.usefixtures("story")
 @pytest.mark.parametrize(
-    ("since", "version", "told"),
+    ("since", "version", "expected"),
     [
         (4, 8, r"version 8 of 'post\.\w+' is neither an append nor a delete \(RESTORE\)"),
         (7, 8, r"version 8 of 'post\.\w+' is neither an append nor a delete \(RESTORE\)"),
     ],
 )
 def test_operations_other_than_appends_are_refused(
-    spark: SparkSession, since: int, version: int, told: str
+    spark: SparkSession, since: int, version: int, expected: str
 ) -> None:
-    for way, table in _tables(spark, version):
-        with pytest.raises(InputError, match=told) as caught:
-            way.read(spark, table, since)
+    for access, table in _tables(spark, version):
+        with pytest.raises(InputError, match=expected) as caught:
+            access.read(spark, table, since)
         assert caught.value.exit_code == 2
         assert "run once with --set resolve.mode=full" in str(caught.value)
 
@@ -173,13 +173,13 @@ def test_tables_by_path_are_read(spark: SparkSession, story: list[str], post: Pa
 
 
 @pytest.mark.usefixtures("story", "paths_refused")
-def test_a_catalog_that_keeps_its_paths_to_itself(spark: SparkSession) -> None:
+def test_a_table_without_feed_or_path_access_is_refused(spark: SparkSession) -> None:
     """The first run refuses a table that offers nothing and names the setting. So does a later one."""
-    told = "INSUFFICIENT_PERMISSIONS.*SET TBLPROPERTIES .'delta.enableChangeDataFeed' = 'true'"
-    with pytest.raises(InputError, match=told) as caught:
+    expected = "INSUFFICIENT_PERMISSIONS.*SET TBLPROPERTIES .'delta.enableChangeDataFeed' = 'true'"
+    with pytest.raises(InputError, match=expected) as caught:
         check_detectable(spark, _named("plain", 6))
     assert "mode=full" not in str(caught.value)
-    with pytest.raises(InputError, match=rf"{told}.*, and run once with --set resolve\.mode=full"):
+    with pytest.raises(InputError, match=rf"{expected}.*, and run once with --set resolve\.mode=full"):
         _new(spark, "plain", 5, 6)
     check_detectable(spark, _named("offering", 6))
     assert _ids(_new(spark, "offering", 5, 6)) == ["e"]
@@ -189,15 +189,18 @@ def test_a_catalog_that_keeps_its_paths_to_itself(spark: SparkSession) -> None:
 @pytest.mark.usefixtures("story")
 def test_the_plan_moves_no_rows(spark: SparkSession) -> None:
     """The plan law forbids Exchange, Sort and Python nodes, also in Delta's plan of its feed."""
-    for way, table in _tables(spark, 6):
-        plan = way.read(spark, table, 5).rows._jdf.queryExecution()
-        told = plan.executedPlan().toString() + plan.toRdd().toDebugString()
-        assert "Scan" in told
-        assert not [word for word in (EXCHANGE, "Sort", "Shuffled", *PYTHON) if word in told], (way, told)
+    for access, table in _tables(spark, 6):
+        plan = access.read(spark, table, 5).rows._jdf.queryExecution()
+        plan_text = plan.executedPlan().toString() + plan.toRdd().toDebugString()
+        assert "Scan" in plan_text
+        assert not [word for word in (EXCHANGE, "Sort", "Shuffled", *PYTHON) if word in plan_text], (
+            access,
+            plan_text,
+        )
 
 
 @pytest.mark.long
-def test_properties_that_were_switched_on_in_between(spark: SparkSession, request: pytest.FixtureRequest) -> None:
+def test_table_properties_enabled_between_versions(spark: SparkSession, request: pytest.FixtureRequest) -> None:
     merged = "USING (SELECT 'd' AS message_id) AS s ON t.message_id = s.message_id WHEN MATCHED"
     _make(spark, "late")
     for statement in (
@@ -252,7 +255,7 @@ def _append(spark: SparkSession, name: str, *rows: dict[str, Any]) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("mode", ["incremental", "full"])
-def test_runs_over_such_a_catalog(
+def test_runs_in_a_catalog_without_path_access(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, mode: str
 ) -> None:
     """A run of either mode is followed by one over new messages, which retries the delayed ones."""
@@ -274,7 +277,7 @@ def test_runs_over_such_a_catalog(
 
 
 @pytest.mark.long
-def test_files_that_a_full_run_read_are_gone(
+def test_vacuumed_files_of_a_full_run_are_reported(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, post: Path
 ) -> None:
     """The delayed messages are read by name at the version that the run read."""

@@ -139,8 +139,8 @@ def test_every_text_of_a_configuration_row_is_a_fault(
     tables[key] = [{**tables[key][0], **dict.fromkeys(names, b"caf\xe9")}]
     with pytest.raises(InputError) as caught:
         validate.check(validate.read(frames(spark, tables)))
-    told = str(caught.value)
-    assert [name for name in names if rf"{name} 'caf\xe9' is not UTF-8" not in told] == []
+    text = str(caught.value)
+    assert [name for name in names if rf"{name} 'caf\xe9' is not UTF-8" not in text] == []
 
 
 def test_explain_by_spark_says_why_a_run_rejects_it(spark: SparkSession) -> None:

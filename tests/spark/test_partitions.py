@@ -81,7 +81,7 @@ def _with_empty_texts(spark: SparkSession, folder: Path, rows: list[dict[str, An
         file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
-def _told(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+def _as_texts(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """The rows as texts, in order. Delta's protocol makes no difference between an empty text and null there."""
     return sorted(str({name: row[name] or None for name in sorted(MESSAGES.names)}) for row in rows)
 
@@ -96,8 +96,8 @@ def test_new_rows_are_those_of_a_full_read(spark: SparkSession, tmp_path: Path, 
     found = LogDetection().read(spark, table, 0)
     assert isinstance(found, AppendedRows)
     every = table.snapshot.read(spark).where("message_id <> 'm90'")
-    expected = _told(row.asDict() for row in every.collect())
-    assert _told(row.asDict() for row in found.rows.collect()) == expected
+    expected = _as_texts(row.asDict() for row in every.collect())
+    assert _as_texts(row.asDict() for row in found.rows.collect()) == expected
     assert found.count == len(_rows()) == len(expected)
 
 
@@ -111,7 +111,7 @@ def test_both_engines_read_the_same(spark: SparkSession, tmp_path: Path, write: 
     by_arrow = dataset_of(location.text, opened).to_table(columns=names).to_pylist()
     by_spark = TableSnapshot(location, 0).read(spark).select(*names).collect()
     plain = [{**row.asDict(), "enqueue_time": None} for row in by_spark]
-    assert _told({**row, "enqueue_time": None} for row in by_arrow) == _told(plain)
+    assert _as_texts({**row, "enqueue_time": None} for row in by_arrow) == _as_texts(plain)
 
 
 def test_an_incremental_run_decides_what_a_full_run_decides(spark: SparkSession, tmp_path: Path) -> None:

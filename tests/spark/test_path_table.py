@@ -39,7 +39,7 @@ def _paths(spark: SparkSession, folder: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.long
-def test_each_time_the_whole_table_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
+def test_trace_all_replaces_the_whole_table(spark: SparkSession, tmp_path: Path) -> None:
     """Of seven messages, two are rejected, two delivered, one leaves, one asks for a route and one has none."""
     stored, folder = save_estate(small_estate(), tmp_path / "in", files=1), tmp_path / "out"
     config = _config(stored, folder)
@@ -86,7 +86,7 @@ def test_a_table_with_another_schema_stays_unchanged(spark: SparkSession, stored
     assert written(tmp_path) == before
 
 
-def test_without_a_place_nothing_is_read(spark: SparkSession, stored: Path, tmp_path: Path) -> None:
+def test_trace_all_without_an_output_is_refused(spark: SparkSession, stored: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"has no output.message_paths, which trace --all writes"):
         spark_outputs.write_paths(spark, config_of(stored, tmp_path))
 

@@ -44,7 +44,7 @@ def _of_its_own(case: Any, prefix: str) -> Any:
     return found
 
 
-def _asked(case: Row, number: int) -> Row:
+def _message_of(case: Row, number: int) -> Row:
     ask = case["ask"]
     return {
         "message_id": f"m{number}",
@@ -63,7 +63,7 @@ def test_worked_cases(spark: SparkSession) -> None:
         with_own_hosts(_of_its_own(case, own), own) for case, own in zip(CASES, prefixes, strict=True)
     ]
     tables = merged([case["tables"] for case in cases])
-    tables["messages"] = [_asked(case, number) for number, case in enumerate(cases)]
+    tables["messages"] = [_message_of(case, number) for number, case in enumerate(cases)]
     found = trace_all(spark, frames(spark, tables))
     rows = {row["message_id"]: row for row in rows_of(found.message_paths)}
     found.unpersist()
@@ -131,7 +131,7 @@ def test_random_networks_under_the_plan_law(spark: SparkSession, tables: Tables,
 @pytest.mark.classic
 @pytest.mark.long
 @pytest.mark.usefixtures("planned_once")
-def test_over_the_limit_and_at_one_time_rows_are_as_followed(
+def test_paths_over_the_limit_and_at_one_time_equal_single_traces(
     spark: SparkSession, tables: Tables, stored: Path
 ) -> None:
     input_tables = _with_stored(spark, tables, stored)

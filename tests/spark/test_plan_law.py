@@ -132,8 +132,8 @@ def test_messages_do_not_pass_through_python_workers(
 
 def _assert_other_passes_are_hash_aggregates(found: list[DataFrame], messages: Path) -> None:
     """Assert that other passes neither sort nor exchange messages, but only partial sums."""
-    keys, *kept = found
-    paths = [path for frame in kept for path in paths_to_kept(frame, str(messages))]
+    keys, *other_keys = found
+    paths = [path for frame in other_keys for path in paths_to_kept(frame, str(messages))]
     assert paths
     for path in [*main_paths(keys, str(messages)), *paths]:
         assert breaches(path, but=tuple(n for n in path if EXCHANGE in n or "QueryStage" in n)) == []

@@ -197,8 +197,8 @@ def test_a_failing_restore_gives_the_statement(spark: SparkSession, case: Case) 
     with hooked(once("before runs", kill)), pytest.raises(Killed):
         routing.run(spark, case.config("resolve.mode=full"))
     table = _table(case, "resolved_routes")
-    kept = {row[0].rpartition("/")[2] for row in _files(spark, table)}
-    gone = {file: file.read_bytes() for file in table.glob("*.parquet") if file.name not in kept}
+    file_names = {row[0].rpartition("/")[2] for row in _files(spark, table)}
+    gone = {file: file.read_bytes() for file in table.glob("*.parquet") if file.name not in file_names}
     for file in gone:
         file.unlink()
     with pytest.raises(StorageError, match=r"resolved_routes .* version 1 cannot be restored: .*") as caught:
@@ -270,7 +270,7 @@ def _files(spark: SparkSession, table: Path) -> list[tuple[str]]:
     return [(str(row[0]),) for row in rows]
 
 
-def test_somebody_else_commits_while_a_run_works(spark: SparkSession, case: Case) -> None:
+def test_a_concurrent_commit_fails_the_run(spark: SparkSession, case: Case) -> None:
     add = "INSERT INTO TABLE_ITSELF SELECT * FROM TABLE_ITSELF LIMIT 1"
 
     def meddle() -> None:
@@ -291,9 +291,9 @@ def test_files_that_were_vacuumed(spark: SparkSession, one_run: Case, tmp_path: 
     case = copied(one_run, tmp_path / "case")
     routing.run(spark, case.config("resolve.mode=full"), run_id="full")
     _sql("OPTIMIZE TABLE_ITSELF", "messages")(spark, case)
-    kept = {row[0].rpartition("/")[2] for row in _files(spark, _table(case, "messages"))}
+    file_names = {row[0].rpartition("/")[2] for row in _files(spark, _table(case, "messages"))}
     for file in _table(case, "messages").glob("*.parquet"):
-        if file.name not in kept:
+        if file.name not in file_names:
             file.unlink()
     with pytest.raises(ContractError, match=r"tables.messages: .*have been vacuumed" + ANEW) as caught:
         routing.run(spark, case.config(), now=NEXT)

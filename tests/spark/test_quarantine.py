@@ -201,7 +201,7 @@ def test_the_first_run_of_a_job_and_a_window(spark: SparkSession, tmp_path: Path
         ("dialogs", {"database_name": "x", "conversation_id": "C1", "is_initiator": True}),
     ],
 )
-def test_a_fault_of_no_instance_stops_the_run(
+def test_a_fault_without_an_instance_stops_the_run(
     key: str, row: Row, engine: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     tables = _estate(2, 8)

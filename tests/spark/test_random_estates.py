@@ -64,7 +64,7 @@ def test_order_and_layout_do_not_matter_at_one_time(spark: SparkSession, tmp_pat
 
 
 @pytest.mark.usefixtures("interpreted")
-def test_where_there_are_no_messages_nothing_comes_out(spark: SparkSession) -> None:
+def test_no_messages_give_no_rows(spark: SparkSession) -> None:
     tables = {**draw_batch(AS_OF).tables, "messages": []}
     done = _decide(spark, frames(spark, tables), None)
     assert [*done.resolved_routes, *(done.new_route_requests or []), *done.rejected_messages] == []

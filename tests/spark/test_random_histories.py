@@ -97,8 +97,8 @@ def test_a_random_history(
     history = History(spark, tmp_path, tables, limits)
     decided, choose = list[int](), retries.choose
 
-    def counting(*given: object, **named: object) -> Retries:
-        chosen = choose(*given, **named)  # type: ignore[arg-type]
+    def counting(*arguments: object, **named: object) -> Retries:
+        chosen = choose(*arguments, **named)  # type: ignore[arg-type]
         decided.append(chosen.count)
         return chosen
 

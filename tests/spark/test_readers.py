@@ -140,10 +140,12 @@ def test_an_unsupported_view_is_noted_once(
 
     case = before(spark, tmp_path / "case", run_first=False)
     config = case.config(*(f"output.{key}={catalog}.{key}" for key in KEYS))
-    told = "the view `readers`.`current_routes` {}: views are not supported"
+    expected = "the view `readers`.`current_routes` {}: views are not supported"
     with monkeypatch.context() as patch:
         patch.setattr(sql_statements, "show_version", refuse)
-        assert other_notes(routing.run(spark, config, run_id="one", now=NOW)) == [told.format("cannot be made")]
+        assert other_notes(routing.run(spark, config, run_id="one", now=NOW)) == [
+            expected.format("cannot be made")
+        ]
         assert other_notes(routing.run(spark, config, run_id="two", now=NOW)) == []
     assert other_notes(routing.run(spark, config, run_id="three", now=NOW)) == []
     assert spark.table(f"{catalog}.current_routes").count() > 0
@@ -152,7 +154,7 @@ def test_an_unsupported_view_is_noted_once(
         patch.setattr(sql_statements, "show_version", refuse)
         four = routing.run(spark, config, run_id="four", now=NOW.replace(hour=20))
     version = four.row["output_versions"]["resolved_routes"]
-    assert other_notes(four) == [told.format(f"still shows its old version, not version {version}")]
+    assert other_notes(four) == [expected.format(f"still shows its old version, not version {version}")]
 
 
 def test_a_foreign_view_stays_unchanged(spark: SparkSession, catalog: str, tmp_path: Path) -> None:

@@ -49,8 +49,8 @@ def assert_equal(one: Reconciliation, other: Reconciliation) -> None:
 
 def a_day(fault: str) -> tuple[Tables, list[Row]]:
     """A whole day with a fault."""
-    made = case(fault, 3)
-    return made.tables, observe(made.day, events_of(random.Random(1), made.day))
+    simulated = case(fault, 3)
+    return simulated.tables, observe(simulated.day, events_of(random.Random(1), simulated.day))
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_the_plan_has_no_python(done: Reconciliation) -> None:
 
 
 @pytest.mark.long
-def test_a_day_of_another_fault(spark: SparkSession) -> None:
+def test_spark_and_arrow_find_the_same_causes_of_another_fault(spark: SparkSession) -> None:
     tables, rows = a_day("changed")
     done = by_spark(spark, tables, rows)
     assert_equal(done, by_arrow(tables, rows))

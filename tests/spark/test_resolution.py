@@ -38,10 +38,10 @@ def tables(spark: SparkSession, estate: Tables) -> dict[str, DataFrame]:
     return frames(spark, estate)
 
 
-def test_a_block_releases_what_the_session_keeps(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
+def test_leaving_a_resolution_releases_cached_frames(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
     with routing.resolve(spark, tables) as resolution:
-        kept = resolution.frame_cache.frames
-        assert kept
+        cached_frames = resolution.frame_cache.frames
+        assert cached_frames
         assert resolution.resolved_routes.count() == 5
     assert not resolution.frame_cache.frames
     # Computed again.

@@ -155,10 +155,10 @@ def test_the_lines_of_a_run_as_json(
     again = copied(case, tmp_path / "case")
     line = ["--now", NOW.isoformat(), "--run-id", "r'1", "--log-format", "json", "--verbose"]
     assert cli.main(["resolve", "--config", str(again.file), *line]) == 0
-    told = [json.loads(text) for text in capsys.readouterr().err.splitlines()]
-    assert {one["run_id"] for one in told} == {"r'1"}
-    rows = {one["stage"]: one.get("rows") for one in told if "stage" in one}
+    events = [json.loads(text) for text in capsys.readouterr().err.splitlines()]
+    assert {one["run_id"] for one in events} == {"r'1"}
+    rows = {one["stage"]: one.get("rows") for one in events if "stage" in one}
     # Of five new messages one has a doubled id; of the four that are keyed one is rejected, and m4 comes again.
     assert (rows["keys"], rows["counts"], rows["write"]) == (5, 4, None)
     assert rows["plan"] in range(1, 5)
-    assert all(one["seconds"] >= 0 for one in told if "stage" in one)
+    assert all(one["seconds"] >= 0 for one in events if "stage" in one)

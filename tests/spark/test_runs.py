@@ -165,7 +165,7 @@ def test_the_row_of_a_run(spark: SparkSession, done: Done) -> None:
 
 
 @pytest.mark.core
-def test_every_pass_reads_one_version(spark: SparkSession, done: Done) -> None:
+def test_every_pass_of_a_run_reads_the_same_version(spark: SparkSession, done: Done) -> None:
     """Messages came in between the passes of the first run: it did not see them, the second did."""
     assert done.first.row["input_versions"]["messages"] == 0
     assert done.second["input_versions"]["messages"] == 1

@@ -97,7 +97,7 @@ def test_null_stays_null_in_every_form(read: Read) -> None:
     assert {form: values[-1] for form, values in read.items()} == {**dict.fromkeys(FORMS), "dialog_id_hash": 42}
 
 
-def test_the_texts_reach_both_answers() -> None:
+def test_texts_cover_true_and_false() -> None:
     """Ids and addresses are found and not found, often enough to tell a difference."""
     for form in ("broker_id", "is_guid", "address_in_name"):
         answers = [bool(FORMS[form][1](one)) for one in ascii_texts()]
@@ -107,7 +107,7 @@ def test_the_texts_reach_both_answers() -> None:
     }
 
 
-def test_why_messages_are_rejected(spark: SparkSession) -> None:
+def test_rejected_messages_have_their_reasons(spark: SparkSession) -> None:
     """One job checks each reason, and that a message is valid in any place."""
     from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
@@ -133,5 +133,5 @@ def test_the_last_attempt_of_a_message(spark: SparkSession) -> None:
     rows = spark.createDataFrame(
         [row[:3] for row in ATTEMPTS], "instance_name string, message_id string, attempt int"
     )
-    standing = sorted(row[:3] for row in ATTEMPTS if row[3])
-    assert sorted(tuple(row) for row in forms.last_rows(rows).select(*names).collect()) == standing
+    last_attempts = sorted(row[:3] for row in ATTEMPTS if row[3])
+    assert sorted(tuple(row) for row in forms.last_rows(rows).select(*names).collect()) == last_attempts

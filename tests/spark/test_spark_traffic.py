@@ -30,13 +30,13 @@ def rows(spark: SparkSession) -> DataFrame:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
-def test_an_operation(operation: Operation, rows: DataFrame) -> None:
+def test_traffic_operations_give_the_expected_rows(operation: Operation, rows: DataFrame) -> None:
     check(operation, open_traffic(rows))
     check_empty(operation, open_traffic(rows.limit(0)))
 
 
 @pytest.mark.parametrize("check_all", [check_asking_order, check_doubtful_rows])
-def test_inputs(check_all: Any, spark: SparkSession) -> None:
+def test_inputs_are_read_in_the_required_order(check_all: Any, spark: SparkSession) -> None:
     def open_table(given: list[Row], schema: Schema, key: str | None) -> TrafficTable:
         return open_traffic(frame_of(spark, given, schema), key)
 

@@ -79,7 +79,7 @@ def _read(spark: SparkSession, config: Config, key: str) -> DataFrame:
     return spark.read.format("delta").load(config.output[key].text)
 
 
-def test_the_killed_run_is_taken_back_and_done_again(spark: SparkSession, folder: Path) -> None:
+def test_the_killed_run_is_rolled_back_and_repeated(spark: SparkSession, folder: Path) -> None:
     config = routing.load_config(str(folder / "job.yaml"))
     assert _reasons(routing.current_routes(spark, config)) == _last(SECOND)
     assert _reasons(routing.read_run(spark, config, "first").resolved_routes).keys() == {

@@ -105,7 +105,7 @@ def test_accepted_types_give_the_same_rows(
         "instances": estate["instances"].withColumn("addresses", F.array()),
         "dialogs": estate["dialogs"].select(*reversed(estate["dialogs"].columns)),
     }
-    given = {key: shouted(frame) for key, frame in changed.items()}
+    tables = {key: shouted(frame) for key, frame in changed.items()}
     # Names that the job uses itself are as extra as any other.
     own = {
         "choice": F.lit(1),
@@ -113,16 +113,16 @@ def test_accepted_types_give_the_same_rows(
         "decided_at": F.lit("x"),
         "database_is_known": F.lit(False),
     }
-    given["messages"] = given["messages"].withColumns(own)
+    tables["messages"] = tables["messages"].withColumns(own)
     expected = reference(with_moments(small_estate()), as_of=None, run_id="types")
-    with resolved(spark, given) as found:
+    with resolved(spark, tables) as found:
         rows = rows_of(found.resolved_routes)
         assert_same(rows, expected.resolved_routes, "resolved_routes")
         assert_same(rows_of(found.rejected_messages), expected.rejected_messages, "rejected_messages")
     assert {row["mirror_address"] for row in rows} == {None, "tcp://mirror.example:4022"}
 
 
-def test_values_at_their_edges(spark: SparkSession, estate: dict[str, DataFrame]) -> None:
+def test_extreme_values_are_accepted(spark: SparkSession, estate: dict[str, DataFrame]) -> None:
     """One run has times without zone, integers that do not fit, empty addresses, and collations."""
     from pyspark.sql import functions as F
 

@@ -107,12 +107,12 @@ EXPECTED = {
 
 
 def test_a_full_run_reads_the_current_state_of_views(spark: SparkSession, views: Views) -> None:
-    config, told = views.config(), list[str]()
-    row = routing.run(spark, config, run_id="one", on_note=told.append).row
+    config, notes = views.config(), list[str]()
+    row = routing.run(spark, config, run_id="one", on_note=notes.append).row
     assert row["input_versions"] == dict.fromkeys(INPUTS)
     assert (row["rows_read"], row["rows_resolved"], row["rows_rejected"]) == (7, 5, 2)
     assert _resolved(spark, config) == EXPECTED
-    assert {f"tables.{key}: as it is, at no version" for key in INPUTS} <= set(told)
+    assert {f"tables.{key}: as it is, at no version" for key in INPUTS} <= set(notes)
     assert "messages" not in row["table_ids"]
     # As it is stored, and once more: a full run goes on from one that has no versions.
     [stored] = rows_of(spark.read.format("delta").load(str(config.output["runs"])))
@@ -135,9 +135,9 @@ def test_incremental_runs_need_versions_only_of_messages(spark: SparkSession, vi
     second = routing.run(spark, by_path).row
     assert (second["rows_resolved"], second["input_versions"]["messages"]) == (1, 1)
     refused = r"tables\.messages: 'behind\.messages' cannot be read at a version"
-    with pytest.raises(InputError, match=refused) as told:
+    with pytest.raises(InputError, match=refused) as caught:
         routing.run(spark, views.config("resolve.mode=incremental", out="other"))
-    assert told.value.exit_code == 2
+    assert caught.value.exit_code == 2
     assert not (views.folder / "other" / "resolved_routes").exists()
     # A table that now stands where a full run read a view.
     full = views.config(out="full")
@@ -186,13 +186,13 @@ CHANGES: dict[str, tuple[Callable[[Views], None], str]] = {
 def test_a_run_ends_where_messages_change_between_its_passes(spark: SparkSession, views: Views) -> None:
     config = views.config()
     routing.run(spark, config, run_id="sound")
-    for number, (what, (change, said)) in enumerate(CHANGES.items()):
-        with pytest.raises(RoutingError) as told, hooked(_before_writing(partial(change, views))):
+    for number, (what, (change, expected)) in enumerate(CHANGES.items()):
+        with pytest.raises(RoutingError) as caught, hooked(_before_writing(partial(change, views))):
             routing.run(spark, views.config(out=f"out{number}"), run_id=what)
-        assert said in str(told.value), what
-        assert "read at no version, and perhaps changed" in str(told.value), what
-        assert "tables.messages at 'behind.messages'" in str(told.value), what
-        assert told.value.exit_code == 3, what
+        assert expected in str(caught.value), what
+        assert "read at no version, and perhaps changed" in str(caught.value), what
+        assert "tables.messages at 'behind.messages'" in str(caught.value), what
+        assert caught.value.exit_code == 3, what
         assert not (views.folder / f"out{number}" / "runs").exists(), what
         views.change("messages", "DELETE FROM {}")
         store_estate(spark, {"messages": small_estate()["messages"]}, views.folder / "in")
@@ -227,7 +227,7 @@ def test_paths_of_all_messages(spark: SparkSession, views: Views) -> None:
 
 
 @pytest.mark.long
-def test_commands_read_them(views: Views, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_read_views_without_versions(views: Views, capsys: pytest.CaptureFixture[str]) -> None:
     file, other = str(views.file()), str(views.file(*INPUTS, out="other"))
 
     def ask(*arguments: str) -> tuple[int, str, str]:
@@ -248,8 +248,8 @@ def test_commands_read_them(views: Views, capsys: pytest.CaptureFixture[str]) ->
     traced = ask("trace", "--message-id", "m3")
     assert (traced[0], "far.example" in traced[1]) == (0, True)
     assert ask("diff", "--against", other)[0] == 0
-    status, _, said = ask("diff", "--against-version", "routes=0")
-    assert (status, "tables.routes: version 0 cannot be read" in said) == (2, True)
+    status, _, err = ask("diff", "--against-version", "routes=0")
+    assert (status, "tables.routes: version 0 cannot be read" in err) == (2, True)
 
 
 def test_invalid_locations_are_named(spark: SparkSession, views: Views) -> None:
@@ -262,9 +262,9 @@ def test_invalid_locations_are_named(spark: SparkSession, views: Views) -> None:
     with pytest.raises(StorageError, match=r"reading behind\.broken: \[TABLE_OR_VIEW_NOT_FOUND\].*gone"):
         routing.run(spark, views.config("tables.routes=behind.broken"))
     for name in ("behind.routes", f"behind.{PARQUET}"):
-        with pytest.raises(OutputError, match=rf"'{name}' is a view or not a Delta table") as told:
+        with pytest.raises(OutputError, match=rf"'{name}' is a view or not a Delta table") as caught:
             routing.run(spark, views.config(f"output.resolved_routes={name}", by_path=INPUTS))
-        assert told.value.exit_code == 2
+        assert caught.value.exit_code == 2
 
 
 @pytest.mark.long

@@ -56,9 +56,9 @@ class KnownRows:
         """The explanation of a message row."""
         [read] = columns_of_rows([row], INPUTS["messages"]).dicts()
         here = {key: found.naming("instance_name", [row["instance_name"]]) for key, found in self.columns.items()}
-        said = here["observed_routing"].naming("message_id", [row["message_id"]])
+        observations = here["observed_routing"].naming("message_id", [row["message_id"]])
         background = MessageBackground.of_columns(
-            here, {"observed_routing": said, "imports": here["imports"]}, read
+            here, {"observed_routing": observations, "imports": here["imports"]}, read
         )
         service = read["to_service_name"]
         used = {row["to_service_name"] for row in self.rows if row["to_service_name"] != service}
@@ -81,10 +81,10 @@ class ExplainDecider:
 
     def __call__(self, tables: Tables, as_of: datetime | None) -> Decided:
         """Return the verdicts of an estate and the rejected messages, without the opened requests."""
-        known, resolved, rejected = KnownRows(tables), list[Row](), list[Row]()
+        known_rows, resolved, rejected = KnownRows(tables), list[Row](), list[Row]()
         for row in tables["messages"]:
             try:
-                explained = known.explain(row, as_of=micros(as_of))
+                explained = known_rows.explain(row, as_of=micros(as_of))
             except QuestionError as error:
                 rejected.append({"message_id": as_written(row["message_id"]), "reasons": _reasons_of(error)})
                 continue
@@ -98,8 +98,8 @@ class ExplainDecider:
         """Assert that the facts of the path agree with the verdict."""
         assert [row["position"] for row in path] == list(range(1, len(path) + 1))
         last = path[-1]
-        told = ("OUTCOME", verdict["outcome"], verdict["reason"])
-        assert (last["item"], last["outcome"], last["reason"]) == told
+        outcome = ("OUTCOME", verdict["outcome"], verdict["reason"])
+        assert (last["item"], last["outcome"], last["reason"]) == outcome
         came_back = [row["name"] for row in path if row["finding"] == "CAME_BACK"]
         assert came_back == [name for name in [verdict["rerouted_from"]] if name is not None]
         _assert_search_agrees(path, verdict, search=1 + len(came_back))
@@ -109,8 +109,8 @@ class ExplainDecider:
 
 def _reasons_of(error: QuestionError) -> list[str]:
     """Return the codes of a rejected message. No other problem may prevent an explanation."""
-    told = re.match(r"the message would be rejected: ([A-Z0-9_, ]+)", str(error))
-    reasons = told[1].strip().split(", ") if told else []
+    rejected = re.match(r"the message would be rejected: ([A-Z0-9_, ]+)", str(error))
+    reasons = rejected[1].strip().split(", ") if rejected else []
     assert str(error) == str(QuestionError.rejected(reasons))
     return reasons
 

@@ -67,18 +67,18 @@ def resolved_rows(judged: Iterable[JudgedRow]) -> list[Row]:
     """The columns of ``resolved_routes`` that are a message's own, or decided."""
     return [
         {
-            **by_rules.columns(found.verdict),
-            "message_id": found.message.message_id,
-            "conversation_id": found.message.conversation_id,
-            "is_initiator": found.message.is_initiator,
-            "instance_name": found.message.instance,
-            "database_name": found.message.database,
-            "to_service_name": found.message.service,
-            "to_broker_instance": found.message.broker,
-            "decided_at": moment_of(found.message.t),
+            **by_rules.columns(judgement.verdict),
+            "message_id": judgement.message.message_id,
+            "conversation_id": judgement.message.conversation_id,
+            "is_initiator": judgement.message.is_initiator,
+            "instance_name": judgement.message.instance,
+            "database_name": judgement.message.database,
+            "to_service_name": judgement.message.service,
+            "to_broker_instance": judgement.message.broker,
+            "decided_at": moment_of(judgement.message.t),
         }
-        for found in judged
-        if found.message is not None and found.verdict is not None
+        for judgement in judged
+        if judgement.message is not None and judgement.verdict is not None
     ]
 
 

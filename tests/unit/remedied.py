@@ -108,9 +108,9 @@ class Asked:
 
     def stuck(self, services_in_use: Collection[str] = ()) -> StuckMessage:
         """The message with the facts of its estate."""
-        known = self.instances()
-        addresses = EstateAddresses(self.addresses, list_route_addresses(known))
-        estate = AdviceEstate(RemedyFacts(known, addresses, services_in_use))
+        instances = self.instances()
+        addresses = EstateAddresses(self.addresses, list_route_addresses(instances))
+        estate = AdviceEstate(RemedyFacts(instances, addresses, services_in_use))
         sent = SentMessage("hub", self.database, self.service, None, microseconds(NOON))
         return estate.describe_stuck(sent, self.verdict())
 

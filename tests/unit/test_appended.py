@@ -43,7 +43,7 @@ def test_appends_deletes_and_maintenance(log: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("log", "told"),
+    ("log", "expected"),
     [
         ([_commit(4, "MERGE"), _file(4, "remove", data=True)], r"version 4 .* neither .* nor a delete \(MERGE\)"),
         ([_commit(4, "UPDATE"), _file(4, "add", data=True, hides=True)], r"\(UPDATE\)"),
@@ -56,8 +56,8 @@ def test_appends_deletes_and_maintenance(log: list[dict[str, Any]]) -> None:
         ([_file(8, "remove", data=True)], r"\(unknown operation\)"),
     ],
 )
-def test_operations_other_than_appends_are_refused(log: list[dict[str, Any]], told: str) -> None:
-    with pytest.raises(InputError, match=told) as caught:
+def test_operations_other_than_appends_are_refused(log: list[dict[str, Any]], expected: str) -> None:
+    with pytest.raises(InputError, match=expected) as caught:
         check_appends(log, "/data/messages")
     assert caught.value.exit_code == 2
     assert "run once with --set resolve.mode=full" in str(caught.value)
@@ -105,9 +105,9 @@ CHANGES: dict[str, tuple[list[dict[str, Any]], set[str], set[str]]] = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_added_and_removed_files_are_found(what: str) -> None:
     log, added, removed = CHANGES[what]
-    found = find_changed_files(log)
-    assert ({file.path for file in found.added}, {file.path for file in found.removed}) == (added, removed)
-    assert found.names_for_delta == ({"a.parquet"} if "hidden" in what else set())
+    changed = find_changed_files(log)
+    assert ({file.path for file in changed.added}, {file.path for file in changed.removed}) == (added, removed)
+    assert changed.names_for_delta == ({"a.parquet"} if "hidden" in what else set())
 
 
 def test_names_that_spark_writes_in_another_way() -> None:

@@ -81,16 +81,16 @@ def test_wrong_kinds_of_arguments(name: str, tmp_path: Path, monkeypatch: pytest
     refused = 0
     for wrong_name, parameter in parameters.items():
         for wrong in WRONG:
-            given = {
+            arguments = {
                 one: _value_for(one, str(other.annotation))
                 for one, other in parameters.items()
                 if other.default is other.empty and other.kind is not other.VAR_POSITIONAL
             }
             if not _is_wrong(wrong, str(parameter.annotation)):
                 continue
-            call = partial(function, **{**given, wrong_name: wrong})
+            call = partial(function, **{**arguments, wrong_name: wrong})
             if parameter.kind is parameter.VAR_POSITIONAL:
-                call = partial(function, *given.values(), wrong)
+                call = partial(function, *arguments.values(), wrong)
             with pytest.raises((routing.RoutingError, TypeError)) as caught:
                 call()
             text = str(caught.value)

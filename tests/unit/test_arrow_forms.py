@@ -47,9 +47,9 @@ def test_each_text_is_read_as_its_table_says(form: str) -> None:
 @pytest.mark.parametrize("form", ARROW)
 def test_every_text_is_read_as_the_rules_read_it(form: str) -> None:
     words = [*ascii_texts(), *other_texts()]
-    found = ARROW[form](pyarrow.array([*words, None], pyarrow.string())).to_pylist()
-    assert found.pop() is None
-    assert differences(words, found, list(map(FORMS[form].rule, words))) == []
+    values = ARROW[form](pyarrow.array([*words, None], pyarrow.string())).to_pylist()
+    assert values.pop() is None
+    assert differences(words, values, list(map(FORMS[form].rule, words))) == []
 
 
 def test_the_hash_of_dialogs() -> None:
@@ -58,8 +58,8 @@ def test_the_hash_of_dialogs() -> None:
     ids = [*table, *random_guids(random.Random(1), 500)]
     whole = pyarrow.array(ids, pyarrow.string())
     for part in (whole, whole[3:], whole[:0]):
-        found = hash_dialog_ids(part).to_pylist()
-        assert found == [FORMS["dialog_id_hash"].rule(one) for one in part.to_pylist()]
+        hashes = hash_dialog_ids(part).to_pylist()
+        assert hashes == [FORMS["dialog_id_hash"].rule(one) for one in part.to_pylist()]
     assert hash_dialog_ids(whole).to_pylist()[: len(table)] == list(table.values())
     assert len(table) == 4
 
@@ -82,14 +82,14 @@ def test_the_last_attempt_of_a_message(is_tried_again: bool) -> None:
     names = ["instance_name", "message_id", "attempt"]
     columns = [list(column) for column in zip(*(row[:3] for row in listed), strict=True)]
     rows = pyarrow.dataset.dataset(pyarrow.table(columns, names=names))
-    standing = sorted(row[:3] for row in listed if row[3] or not is_tried_again)
+    last_attempts = sorted(row[:3] for row in listed if row[3] or not is_tried_again)
     attempts = split_attempts(rows, names)
     if not is_tried_again:
         assert attempts is None
         return
     assert attempts is not None
     last = pyarrow.concat_tables([rows.to_table(filter=attempts.once), attempts.last])
-    assert sorted(zip(*last.to_pydict().values(), strict=True)) == standing
+    assert sorted(zip(*last.to_pydict().values(), strict=True)) == last_attempts
     rest = without(rows.to_table(), attempts.replaced)
-    assert sorted(zip(*rest.to_pydict().values(), strict=True)) == standing
-    assert len(attempts.replaced) == len(listed) - len(standing)
+    assert sorted(zip(*rest.to_pydict().values(), strict=True)) == last_attempts
+    assert len(attempts.replaced) == len(listed) - len(last_attempts)

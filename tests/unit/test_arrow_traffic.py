@@ -41,7 +41,7 @@ def open_files(folder: Path, rows: list[Row], schema: Schema, key: str | None) -
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
-def test_an_operation(operation: Operation, tmp_path: Path) -> None:
+def test_traffic_operations_give_the_expected_rows(operation: Operation, tmp_path: Path) -> None:
     check(operation, open_in_memory(ROWS, RESOLVED_ROUTES, None))
     check(operation, open_files(tmp_path / "rows", ROWS, RESOLVED_ROUTES, None))
     # As where there are millions: what waits is reduced again and again.
@@ -52,7 +52,7 @@ def test_an_operation(operation: Operation, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["memory", "files"])
 @pytest.mark.parametrize("check_all", [check_asking_order, check_doubtful_rows])
-def test_inputs(place: str, check_all: Any, tmp_path: Path) -> None:
+def test_inputs_are_read_in_the_required_order(place: str, check_all: Any, tmp_path: Path) -> None:
     folders = iter(range(9))
 
     def open_table(rows: list[Row], schema: Schema, key: str | None) -> TrafficTable:

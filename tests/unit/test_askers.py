@@ -47,7 +47,9 @@ DECIDERS = {
 
 @pytest.mark.parametrize("decider", DECIDERS.values(), ids=DECIDERS)
 @pytest.mark.parametrize("number", range(len(askers.CASES)), ids=[case.name for case in askers.CASES])
-def test_a_case(decider: Callable[..., Decided], number: int) -> None:
+def test_each_case_has_the_expected_waiting_messages_and_requests(
+    decider: Callable[..., Decided], number: int
+) -> None:
     decided, prefix = _decide(decider), f"{number}/"
     case = askers.CASES[number]
     assert askers.stops_of(decided.resolved_routes, prefix) == askers.expected_stops(case)
@@ -79,7 +81,7 @@ def _random_case(rng: random.Random, name: str) -> askers.Case:
 
 
 @pytest.mark.parametrize("decider", [decide_locally, decide_few_at_a_time], ids=list(DECIDERS)[1:])
-def test_random_askers(decider: Decider) -> None:
+def test_random_asking_messages_agree_with_the_reference(decider: Decider) -> None:
     rng = random.Random(42)
     tables = merged([prefixed(askers.estate_of(_random_case(rng, str(n))), f"{n}/") for n in range(60)])
     decided = decider(tables, None)
@@ -94,7 +96,7 @@ def test_random_askers(decider: Decider) -> None:
 
 
 @pytest.mark.parametrize("ended", [None, "2026-01-05T11:30:00Z"], ids=["none on record", "one that has ended"])
-def test_many_askers_for_one_service_are_no_objects(tmp_path: Path, ended: str | None) -> None:
+def test_many_asking_messages_take_little_memory(tmp_path: Path, ended: str | None) -> None:
     """The number of Python objects is limited with any requests on record."""
     few, many = (_peak_of(tmp_path / str(count), count, ended) for count in (100, 20_000))
     assert many < few + 1_000_000
@@ -132,7 +134,7 @@ def test_requests_of_invented_services_leave_memory_once_they_are_written(tmp_pa
 
 
 @pytest.mark.parametrize("or_own", [False, True])
-def test_the_last_request_before_a_message_is_found_by_halving(or_own: bool) -> None:
+def test_the_last_request_before_a_message_is_found(or_own: bool) -> None:
     rng = random.Random(5)
     for sizes in ((), (0, 0), (1,), (3, 0, 20, 1), (64, 65)):
         groups = [[RouteRequest(rng.randrange(9), rng.choice("abcd")) for _ in range(size)] for size in sizes]
@@ -141,9 +143,9 @@ def test_the_last_request_before_a_message_is_found_by_halving(or_own: bool) -> 
         columns = list(zip(*asked, strict=True)) or [()] * 3
         kinds = (pyarrow.int32(), pyarrow.int64(), pyarrow.large_string())
         of_messages = [pyarrow.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
-        found = find_last(requests, *of_messages, or_own=or_own).to_pylist()
+        places = find_last(requests, *of_messages, or_own=or_own).to_pylist()
         rows = requests.to_pylist()
-        for (group, at, message_id), place in zip(asked, found, strict=True):
+        for (group, at, message_id), place in zip(asked, places, strict=True):
             before = [
                 (one.requested_at, one.message_id)
                 for one in groups[group]

@@ -25,13 +25,13 @@ CONDITIONS: dict[str, tuple[Any, int]] = {
 
 @pytest.mark.parametrize("partition_by", [None, ["place"]], ids=["whole", "partitioned"])
 @pytest.mark.parametrize("what", CONDITIONS)
-def test_a_file_without_the_greatest_value_in_the_log(
+def test_files_without_a_maximum_in_the_log_are_not_skipped(
     tmp_path: Path, what: str, partition_by: list[str] | None
 ) -> None:
     rows = pyarrow.table({"name": _TEXTS, "place": ["a b%/\u00e9"] * 3, "number": [1, 2, 3]})
     write_deltalake(str(tmp_path / "table"), rows, partition_by=partition_by)
-    found: Any = LocalOpener().open_at("tables.x", TableLocation(str(tmp_path / "table")))
+    opened: Any = LocalOpener().open_at("tables.x", TableLocation(str(tmp_path / "table")))
     condition, count = CONDITIONS[what]
-    assert found.count_rows(filter=condition) == count
-    assert found.to_table()["number"].to_pylist() == [1, 2, 3]
-    assert found.to_table()["place"].to_pylist() == ["a b%/\u00e9"] * 3
+    assert opened.count_rows(filter=condition) == count
+    assert opened.to_table()["number"].to_pylist() == [1, 2, 3]
+    assert opened.to_table()["place"].to_pylist() == ["a b%/\u00e9"] * 3

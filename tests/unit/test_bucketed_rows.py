@@ -22,18 +22,18 @@ TEXTS = [
 
 def test_equal_texts_have_one_bucket() -> None:
     many = pyarrow.array([f"{number:08x}-0000-4000-8000-{number:012x}" for number in range(5_000)], "string")
-    found = find_buckets([many], 16).to_pylist()
-    assert set(found) == set(range(16))
-    assert max(found.count(bucket) for bucket in range(16)) < 2 * 5_000 / 16
+    buckets_found = find_buckets([many], 16).to_pylist()
+    assert set(buckets_found) == set(range(16))
+    assert max(buckets_found.count(bucket) for bucket in range(16)) < 2 * 5_000 / 16
     upper = pyarrow.array([text.upper() for text in many.to_pylist()])
-    assert find_buckets([upper], 16).to_pylist() == found
+    assert find_buckets([upper], 16).to_pylist() == buckets_found
     several = find_buckets([pyarrow.array(TEXTS, "string")], 7).to_pylist()
     assert all(0 <= bucket < 7 for bucket in several)
     assert several[3] == several[5]
 
 
 @pytest.mark.parametrize("rows_of_one", [1, 100], ids=["in files", "in memory"])
-def test_all_rows_come_back(rows_of_one: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_rows_are_read_back(rows_of_one: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     rows = pyarrow.table({"id": pyarrow.array(TEXTS, "string"), "number": range(len(TEXTS))})
     with open_buckets(len(rows), rows_of_one) as buckets:
@@ -42,9 +42,9 @@ def test_all_rows_come_back(rows_of_one: int, tmp_path: Path, monkeypatch: pytes
         for _ in range(2):
             kept.add(rows, "id")
         kept.close()
-        found = [kept.read(bucket) for bucket in range(buckets.count)]
+        parts = [kept.read(bucket) for bucket in range(buckets.count)]
         assert (len(list(tmp_path.iterdir())) > 0) == (rows_of_one == 1)
-    numbers = [sorted(one["number"].to_pylist()) for one in found if one is not None]
+    numbers = [sorted(one["number"].to_pylist()) for one in parts if one is not None]
     assert sorted(number for some in numbers for number in some) == sorted([*range(6)] * 2)
     # Each text is in one bucket.
     assert all(len(some) % 2 == 0 and some[::2] == some[1::2] for some in numbers)
@@ -54,26 +54,28 @@ def test_all_rows_come_back(rows_of_one: int, tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize("rows_of_one", [1, 100], ids=["in files", "in memory"])
 def test_parts_come_in_their_order(rows_of_one: int) -> None:
     with open_buckets(2, rows_of_one) as buckets:
-        kept, objects = buckets.open("some"), buckets.open_objects("other")
+        rows, objects = buckets.open("some"), buckets.open_objects("other")
         for number in range(5):
-            kept.add_to(0, pyarrow.table({"number": [number, number]}))
-        kept.close()
+            rows.add_to(0, pyarrow.table({"number": [number, number]}))
+        rows.close()
         objects.store(0, {"a": PurePath("b")})
-        assert [part["number"].to_pylist() for part in kept.read_parts(0)] == [[n, n] for n in range(5)]
-        joined = [part["number"].to_pylist() for part in kept.read_parts(0, 3)]
+        assert [part["number"].to_pylist() for part in rows.read_parts(0)] == [[n, n] for n in range(5)]
+        joined = [part["number"].to_pylist() for part in rows.read_parts(0, 3)]
         assert joined == [[0, 0, 1, 1], [2, 2, 3, 3], [4, 4]]
-        assert list(kept.read_parts(1)) == []
+        assert list(rows.read_parts(1)) == []
         assert (objects.load(0), objects.load(1)) == ({"a": PurePath("b")}, None)
 
 
 def test_equal_services_of_an_instance_have_one_bucket() -> None:
     instances, services = ["a", "b"] * 50, [f"//s{number // 2}" for number in range(100)]
     rows = pyarrow.table({"instance": [*instances, *instances], "service": [*services, *services]})
-    found = find_buckets([rows["instance"].combine_chunks(), rows["service"].combine_chunks()], 8).to_pylist()
-    assert found[:100] == found[100:]
-    assert set(found) == set(range(8))
+    buckets_found = find_buckets(
+        [rows["instance"].combine_chunks(), rows["service"].combine_chunks()], 8
+    ).to_pylist()
+    assert buckets_found[:100] == buckets_found[100:]
+    assert set(buckets_found) == set(range(8))
     # One service of two instances is in two.
-    assert found[0] != found[1]
+    assert buckets_found[0] != buckets_found[1]
 
 
 def test_an_interrupted_command_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,8 +83,8 @@ def test_an_interrupted_command_leaves_no_files(tmp_path: Path, monkeypatch: pyt
 
     def interrupted() -> None:
         with open_buckets(10, 1) as buckets:
-            kept = buckets.open("some")
-            kept.add(pyarrow.table({"id": pyarrow.array(TEXTS, "string")}), "id")
+            rows = buckets.open("some")
+            rows.add(pyarrow.table({"id": pyarrow.array(TEXTS, "string")}), "id")
             assert len(list(tmp_path.iterdir())) == 1
             raise KeyboardInterrupt
 

@@ -36,13 +36,13 @@ def ends(done: Check) -> list[tuple[str, str | None, str | None]]:
 
 
 def gaps(done: Check) -> list[tuple[str, str | None, str]]:
-    return [(gap.instance, gap.database, gap.what.name) for gap in done.gaps]
+    return [(gap.instance, gap.database, gap.missing.name) for gap in done.gaps]
 
 
 def needed(done: Check) -> list[tuple[str, str | None, str]]:
     """Return the missing exports of the one message."""
     [result] = done.results
-    return [(gap.instance, gap.database, gap.what.name) for gap in result.gaps]
+    return [(gap.instance, gap.database, gap.missing.name) for gap in result.gaps]
 
 
 def test_every_message_is_decided_as_of_the_newest_export(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_every_message_is_decided_as_of_the_newest_export(tmp_path: Path) -> Non
     }
 
 
-def test_a_lifetime_is_judged_at_the_time_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_lifetime_is_judged_at_the_given_time(tmp_path: Path) -> None:
     routes = {
         "msdb": [],
         "Orders": [route("AutoCreatedLocal"), route("R", "//stock", "TCP://a:1", lifetime="2026-01-05T17:00:00")],
@@ -106,7 +106,7 @@ LEFT_OUT: list[tuple[dict[str, Any], str, str, Needs]] = [
 
 
 @pytest.mark.parametrize(("views", "service", "outcome", "needs"), LEFT_OUT)
-def test_missing_exports_that_decide_leave_no_verdict(
+def test_missing_relevant_exports_leave_no_verdict(
     views: dict[str, Any], service: str, outcome: str, needs: Needs, tmp_path: Path
 ) -> None:
     done = checked(whole_shop(tmp_path, [waiting(1, service)], **views))
@@ -139,10 +139,10 @@ def test_another_database_whose_services_were_not_read_may_hold_the_service(tmp_
     assert [outcome for outcome, _, _ in ends(done)] == ["NOT_KNOWN", "NOT_KNOWN", "DELAYED"]
 
 
-def test_forwarding_that_is_not_known_is_taken_as_off_and_gives_no_verdict(tmp_path: Path) -> None:
+def test_unknown_forwarding_gives_no_verdict(tmp_path: Path) -> None:
     routes = {"Orders": [route("Back", "//stock", HERE)], "msdb": [route("On", "//stock", "tcp://hub:1")]}
-    known = whole_shop(tmp_path / "known", [waiting(1, "//stock")], routes=routes)
-    assert ends(checked(known)) == [("DROPPED", "FORWARDING_DISABLED", "On")]
+    with_endpoint = whole_shop(tmp_path / "known", [waiting(1, "//stock")], routes=routes)
+    assert ends(checked(with_endpoint)) == [("DROPPED", "FORWARDING_DISABLED", "On")]
     unknown = whole_shop(tmp_path / "not", [waiting(1, "//stock")], routes=routes, service_broker_endpoints=None)
     done = checked(unknown, addresses=[HERE])
     assert needed(done) == [("SHOP", None, "FORWARDING")]
@@ -167,21 +167,21 @@ def test_messages_without_a_conversation_endpoint_are_counted_too(tmp_path: Path
     assert done.results[1].status_text.number == 9749
 
 
-def test_the_first_message_to_ask_for_a_route_asks_for_all(tmp_path: Path) -> None:
+def test_one_message_requests_a_route_for_all(tmp_path: Path) -> None:
     asking = route("Ask", "SQL/ServiceBroker/BrokerConfiguration", "LOCAL")
     routes = {"msdb": [], "Orders": [route("AutoCreatedLocal"), asking]}
     done = checked(whole_shop(tmp_path, [waiting(1, "//new"), waiting(2, "//new")], routes=routes))
     assert [reason for _, reason, _ in ends(done)] == ["ROUTE_REQUESTED", "SERVICE_NOT_FOUND"]
 
 
-def test_the_conversation_that_has_asked_for_a_route_waits_as_a_whole(tmp_path: Path) -> None:
+def test_the_whole_conversation_waits_for_its_requested_route(tmp_path: Path) -> None:
     """All messages of a queue are decided at one time: the first by its id asks, and its conversation waits."""
     asking = route("Ask", "SQL/ServiceBroker/BrokerConfiguration", "LOCAL")
     routes = {"msdb": [], "Orders": [route("AutoCreatedLocal"), asking]}
     queue = [waiting(number, "//new", message_sequence_number=place) for number in (1, 2) for place in (0, 1)]
     done = checked(whole_shop(tmp_path, queue, routes=routes))
-    found = [(result.handle, result.verdict.reason) for result in done.results if result.verdict is not None]
-    assert found == [
+    reasons = [(result.handle, result.verdict.reason) for result in done.results if result.verdict is not None]
+    assert reasons == [
         *[(handle(1), "ROUTE_REQUESTED")] * 2,
         *[(handle(2), "SERVICE_NOT_FOUND")] * 2,
     ]
@@ -275,7 +275,7 @@ def test_a_remedy_is_tried_at_the_same_time(tmp_path: Path) -> None:
     folder = whole_shop(tmp_path / "shop", [waiting(1, "//mine"), waiting(2, "//stock"), waiting(3, "//mine")])
     file = script(tmp_path / "fix.sql", SCRIPT + "DROP ROUTE Nothing;\n")
     done = checked(folder, then=[str(file)], instance="SHOP")
-    assert done.tried is not None
+    assert done.with_scripts is not None
     assert done.trial is not None
     [change] = done.trial.changes
     assert change.effect == "mended"
@@ -285,7 +285,7 @@ def test_a_remedy_is_tried_at_the_same_time(tmp_path: Path) -> None:
     )
     assert [result.row["conversation_id"] for result in change.results] == [conversation(1), conversation(3)]
     assert done.trial.unchanged == 1
-    assert len(done.tried.evidence.log.rejected) == 1
+    assert len(done.with_scripts.evidence.log.rejected) == 1
 
 
 def test_groups_that_need_action_come_first(tmp_path: Path) -> None:
@@ -295,8 +295,10 @@ def test_groups_that_need_action_come_first(tmp_path: Path) -> None:
         *(waiting(5, "//stock"), waiting(6, "//stock", transmission_status=refused)),
     ]
     done = checked(whole_shop(tmp_path, queue, [*map(endpoint, range(1, 6))]))
-    told = [(group.first.outcome, group.first.row["to_service_name"], len(group.results)) for group in done.groups]
-    assert told == [
+    groups = [
+        (group.first.outcome, group.first.row["to_service_name"], len(group.results)) for group in done.groups
+    ]
+    assert groups == [
         ("DELAYED", "//Stock", 2),
         ("DELAYED", "//nobody", 1),
         ("NOT_KNOWN", "//stock", 1),

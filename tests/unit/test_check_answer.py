@@ -79,7 +79,7 @@ def test_the_first_line_answers(tmp_path: Path) -> None:
     assert_golden("check_first_lines.txt", "".join(told))
 
 
-def test_groups_that_one_thing_keeps_are_one_problem_with_a_table(tmp_path: Path) -> None:
+def test_groups_with_one_cause_are_one_problem_with_a_table(tmp_path: Path) -> None:
     done = check([str(whole_shop(tmp_path, many("//service/", 40), **OFF))])
     text = write_text(make_document(done), width=120)
     head = "1. DELAYED, SCOPE_BROKER_DISABLED: 40 messages from 'SHOP', database 'Orders' to 40 services"
@@ -137,7 +137,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
-def test_no_line_but_those_to_paste_is_wider_than_the_terminal(
+def test_only_lines_to_paste_are_wider_than_the_terminal(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -193,7 +193,7 @@ def test_each_statement_occurs_once_and_declaring_batches_are_separate(
     [([], {}), ([waiting(1, "//stock", **NOW)], {}), ([waiting(1, "//a")], {"routes": None})],
     ids=["nothing waits", "all well", "nothing is known"],
 )
-def test_where_there_is_nothing_to_paste_a_comment_says_so(
+def test_sql_without_statements_is_a_comment(
     queue: list[dict[str, Any]], views: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = run(capsys, str(whole_shop(tmp_path, queue, **views)), *SQL)
@@ -210,9 +210,7 @@ def test_statements_for_one_message(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "\n-- Run this on 'SHOP'.\n-- DELAYED, NO_ROUTE: 1 message from 'SHOP', database 'Orders'" in one
 
 
-def test_a_name_in_a_comment_ends_no_comment_and_is_no_variable(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_in_comments_are_harmless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = "$(x)\nDROP ROUTE r;\n${y}"
     routes = {"Orders": [route("L", f"{name}/", "TCP://a:1"), route("M", "//B", "TCP://b:1")], "msdb": []}
     text = run(capsys, str(whole_shop(tmp_path, [waiting(1, name), waiting(2, "//b")], routes=routes)), *SQL)

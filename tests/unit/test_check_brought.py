@@ -126,7 +126,7 @@ UNNAMED = "(not named)"
         ),
     ],
 )
-def test_instance_of_an_export(
+def test_the_instance_of_an_export_is_found(
     tmp_path: Path, files: dict[str, str], expected: dict[str, set[tuple[str, str | None]]]
 ) -> None:
     assert units(files, tmp_path / "case") == expected
@@ -134,16 +134,16 @@ def test_instance_of_an_export(
 
 def test_options_come_before_the_folder(tmp_path: Path) -> None:
     files = {"a/queue.txt": QUEUE, "b/routes.txt": ROUTES}
-    found = units(files, tmp_path, instance="HUB", database="Sales")
-    assert found == {"transmission_queue": {("HUB", "Sales")}, "routes": {("HUB", "Sales")}}
+    found_units = units(files, tmp_path, instance="HUB", database="Sales")
+    assert found_units == {"transmission_queue": {("HUB", "Sales")}, "routes": {("HUB", "Sales")}}
 
 
 def test_the_time_of_the_file_counts_with_a_note(tmp_path: Path) -> None:
     done = check([str(write(tmp_path / "case", {"queue.txt": QUEUE, "routes.txt": ROUTES}))])
     assert done.evidence.views.newest("case") == WRITTEN
-    told = as_object(done)
-    assert told["decided_at"] == {"case": "2026-01-05T18:00:00Z"}
-    notes = "\n".join(told["notes"])
+    answer = as_object(done)
+    assert answer["decided_at"] == {"case": "2026-01-05T18:00:00Z"}
+    notes = "\n".join(answer["notes"])
     assert "there is no exported_at, so the file's time is used (--exported-at): 2 files: " in notes
     assert f"{tmp_path}/case/queue.txt: 2026-01-05T18:00:00Z" in notes
     assert "there is no instance_name, so 'case' is used (--instance): 2 files: " in notes
@@ -168,23 +168,23 @@ def test_two_files_of_one_view_are_noted(tmp_path: Path) -> None:
     assert any(note_start in note for note in done.evidence.log.notes)
 
 
-def test_a_script_beside_an_unnamed_instance_is_of_it(tmp_path: Path) -> None:
+def test_a_script_is_assigned_to_the_only_instance(tmp_path: Path) -> None:
     script = "USE Orders\nGO\nCREATE ROUTE r WITH SERVICE_NAME = '//billing', ADDRESS = 'TCP://far:4022'\n"
     write(
         tmp_path, {"exports/queue.txt": QUEUE, "scripts/r.sql": script, "then.sql": script.replace("r W", "s W")}
     )
     done = check([str(tmp_path / "exports"), str(tmp_path / "scripts")], then=[str(tmp_path / "then.sql")])
     assert [script.instance for script in done.evidence.log.scripts] == ["exports"]
-    assert done.tried is not None
-    assert {row["name"] for row in done.tried.evidence.rows["routes"]} == {"r", "s"}
+    assert done.with_scripts is not None
+    assert {row["name"] for row in done.with_scripts.evidence.rows["routes"]} == {"r", "s"}
 
 
 def test_a_script_without_use_is_for_the_database_of_the_exports(tmp_path: Path) -> None:
     script = "CREATE ROUTE r WITH SERVICE_NAME = '//billing', ADDRESS = 'TCP://far:4022'\n"
     write(tmp_path, {"case/queue.txt": QUEUE, "case/r.sql": script, "then.sql": script.replace("E r", "E s")})
     done = check([str(tmp_path / "case")], then=[str(tmp_path / "then.sql")])
-    assert done.tried is not None
-    for evidence, names in ((done.evidence, ["r"]), (done.tried.evidence, ["r", "s"])):
+    assert done.with_scripts is not None
+    for evidence, names in ((done.evidence, ["r"]), (done.with_scripts.evidence, ["r", "s"])):
         rows = evidence.rows["routes"]
         whose = [(row["instance_name"], row["database_name"], row["name"]) for row in rows]
         assert whose == [("case", UNNAMED, name) for name in names]
@@ -199,7 +199,7 @@ def test_no_statement_names_a_database_without_a_name(tmp_path: Path) -> None:
     assert not any(UNNAMED in (advice.remedy.statement or "") for advice in group.advice)
 
 
-def test_a_header_without_rows_is_a_queue_in_which_nothing_waits(tmp_path: Path) -> None:
+def test_a_header_without_rows_is_an_empty_queue(tmp_path: Path) -> None:
     write(tmp_path / "case", {"transmission queue.txt": QUEUE.splitlines()[0] + "\n\n(0 rows affected)\n"})
     done = check([str(tmp_path / "case")])
     assert (done.evidence.instances, len(done.results)) == (["case"], 0)
@@ -245,7 +245,7 @@ def test_import_still_needs_the_options(tmp_path: Path) -> None:
         assert (caught.value.exit_code, f"give {option}" in str(caught.value)) == (2, True)
 
 
-def test_lint_takes_the_place_and_the_time_too(tmp_path: Path) -> None:
+def test_lint_also_assumes_instance_and_time(tmp_path: Path) -> None:
     write(tmp_path / "case", {"routes.txt": ROUTES})
     done = lint_files([str(tmp_path / "case")], FileOptions(), now=WRITTEN)
     assert any("so 'case' is used (--instance)" in note for note in done.notes)

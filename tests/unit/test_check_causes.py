@@ -95,9 +95,9 @@ def test_the_account_of_the_own_machine_is_refused_by_the_other_side(tmp_path: P
 def test_the_side_whose_grants_lack_the_login_refuses_it(
     here: str | None, there: str | None, at: str, tmp_path: Path
 ) -> None:
-    own = {} if here is None else {"server_permissions": [grant(here, "SHOP Broker")]}
+    permissions = {} if here is None else {"server_permissions": [grant(here, "SHOP Broker")]}
     other = {} if there is None else {"server_permissions": [grant(there, "STOCK Broker")]}
-    remedy = connecting(tmp_path, NO_CONNECT, 28034, own, **other)
+    remedy = connecting(tmp_path, NO_CONNECT, 28034, permissions, **other)
     assert remedy.place == (at, "master")
     assert f"ENDPOINT::[{at} Broker] TO [CORP\\stocksvc];" in (remedy.statement or "")
 
@@ -169,8 +169,8 @@ def test_the_error_log_of_the_other_side_lacks_the_certificate(tmp_path: Path) -
         "Connection handshake failed. The certificate used by the peer is invalid due to the following reason:"
         " Certificate not found. State 89."
     )
-    own = {"certificates": {"master": [certificate("ShopCert")]}}
-    remedy = connecting(tmp_path, CLOSED, 9757, own, **log(line))
+    views = {"certificates": {"master": [certificate("ShopCert")]}}
+    remedy = connecting(tmp_path, CLOSED, 9757, views, **log(line))
     assert remedy.place == ("STOCK", "master")
     assert "CREATE CERTIFICATE [ShopCert] AUTHORIZATION [<user>] FROM FILE" in (remedy.statement or "")
 
@@ -201,13 +201,15 @@ def test_the_clock_is_behind_the_certificate(tmp_path: Path) -> None:
 
 
 def test_the_other_side_lacks_the_certificate(tmp_path: Path) -> None:
-    own = {"certificates": {"master": [certificate("ShopCert")]}}
-    remedy = connecting(tmp_path / "lacks", CLOSED, 9757, own, certificates={"master": [certificate("StockCert")]})
+    views = {"certificates": {"master": [certificate("ShopCert")]}}
+    remedy = connecting(
+        tmp_path / "lacks", CLOSED, 9757, views, certificates={"master": [certificate("StockCert")]}
+    )
     assert remedy.place == ("STOCK", "master")
     assert "does not know" in remedy.cause
     both = [certificate("StockCert"), certificate("Copy", subject="ShopCert", certificate_id=262)]
-    own = {"certificates": {"master": [certificate("ShopCert"), {**both[0], "certificate_id": 262}]}}
-    remedy = connecting(tmp_path / "has", CLOSED, 9757, own, certificates={"master": both})
+    views = {"certificates": {"master": [certificate("ShopCert"), {**both[0], "certificate_id": 262}]}}
+    remedy = connecting(tmp_path / "has", CLOSED, 9757, views, certificates={"master": both})
     assert "does not know" not in remedy.cause
 
 
@@ -230,14 +232,14 @@ def test_a_certificate_of_the_own_endpoint(number: int, text: str, expected: str
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("status", "expected"),
     [("expired", "has expired"), ("not yet valid", "is not valid yet"), ("not found", "does not know")],
 )
-def test_a_status_shows_why_a_certificate_is_refused(said: str, expected: str, tmp_path: Path) -> None:
+def test_a_status_shows_why_a_certificate_is_refused(status: str, expected: str, tmp_path: Path) -> None:
     text = "The certificate used by the peer is invalid due to the following reason: Certificate"
-    remedy = connecting(tmp_path, f"Connection handshake failed. {text} {said}. State 89.", 28035)
+    remedy = connecting(tmp_path, f"Connection handshake failed. {text} {status}. State 89.", 28035)
     assert expected in remedy.cause
-    assert ("clock" in remedy.text) is (said == "not yet valid")
+    assert ("clock" in remedy.text) is (status == "not yet valid")
 
 
 def test_a_certificate_without_its_private_key(tmp_path: Path) -> None:
@@ -677,10 +679,10 @@ def owned(name: str, broker: str, sid: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("owner", ["0x0105", "0x01"])
 def test_the_owner_that_is_sa_stays(owner: str, tmp_path: Path) -> None:
-    own = {"databases": [database("msdb", "d4d4d4d4", 4), owned("Orders", "0c0c0c0c", "0x01")]}
+    views = {"databases": [database("msdb", "d4d4d4d4", 4), owned("Orders", "0c0c0c0c", "0x01")]}
     there = [database("msdb", "d5d5d5d5", 4), owned("Stock", "5c5c5c5c", owner)]
     status = OWNER.format("Could not obtain information about Windows NT group/user 'CORP\\jdoe'.")
-    shop(tmp_path, status, 28005, routes=to_stock("TCP://stock.corp.example:4022"), **own)
+    shop(tmp_path, status, 28005, routes=to_stock("TCP://stock.corp.example:4022"), **views)
     target(tmp_path, databases=there, service_broker_endpoints=[broker_endpoint("STOCK", machine_name=None)])
     remedy = only_remedy(tmp_path)
     assert "[Orders]" not in (remedy.statement or "")
@@ -900,8 +902,8 @@ def test_a_route_to_the_own_machine_leads_to_the_holder(
     host: str, status: str, is_raw: bool, tmp_path: Path
 ) -> None:
     bare: dict[str, Any] = {"machine_name": None, "port": None} if is_raw else {}
-    own = [broker_endpoint("SHOP", **bare)]
-    shop(tmp_path, status, routes=to_stock(f"TCP://{host}:4022"), service_broker_endpoints=own)
+    endpoints = [broker_endpoint("SHOP", **bare)]
+    shop(tmp_path, status, routes=to_stock(f"TCP://{host}:4022"), service_broker_endpoints=endpoints)
     target(tmp_path, service_broker_endpoints=[broker_endpoint("STOCK", **bare)])
     remedy = only_remedy(tmp_path)
     assert remedy.place == ("SHOP", "Orders")

@@ -41,15 +41,15 @@ def shop(folder: Path, *queue: dict[str, Any], **views: Any) -> str:
 
 
 def test_output_of_the_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    told = run(capsys, *EXAMPLES, *FIX)
-    assert_golden("check_examples.txt", told)
+    output = run(capsys, *EXAMPLES, *FIX)
+    assert_golden("check_examples.txt", output)
 
 
 def test_all_also_lists_messages_on_their_way(capsys: pytest.CaptureFixture[str]) -> None:
-    told = "SQL Server reports no trouble about 2 messages on the way (--all lists them)."
-    assert told in run(capsys, *EXAMPLES, *UNWRAPPED)
-    told = run(capsys, *EXAMPLES, "--all", *UNWRAPPED)
-    assert "message 'c0000007-5555-4000-8000-000000000001:T:0:StockA'" in told
+    line = "SQL Server reports no trouble about 2 messages on the way (--all lists them)."
+    assert line in run(capsys, *EXAMPLES, *UNWRAPPED)
+    line = run(capsys, *EXAMPLES, "--all", *UNWRAPPED)
+    assert "message 'c0000007-5555-4000-8000-000000000001:T:0:StockA'" in line
 
 
 def test_html_writes_a_page_and_prints_the_answer(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -59,14 +59,14 @@ def test_html_writes_a_page_and_prints_the_answer(capsys: pytest.CaptureFixture[
     out, err = capsys.readouterr()
     assert_golden("check_examples.txt", out)
     assert f"the page is '{page}'" in err
-    told = page.read_text(encoding="utf-8").replace("<wbr>", "")
+    page_text = page.read_text(encoding="utf-8").replace("<wbr>", "")
     for words in (
         "With shop-fix.sql: 4 of 6 stuck messages would be sent.",
         "8 SENT; with conf/examples/scripts/shop-fix.sql applied",
         "What the scripts change",
         "//billing",
     ):
-        assert words in told
+        assert words in page_text
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_html_writes_a_page_and_prints_the_answer(capsys: pytest.CaptureFixture[
 def test_a_page_that_cannot_be_written_is_refused_before_anything_is_read(
     file: str, why: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    told = run(capsys, "no-such-exports", "--html", str(tmp_path / file), status=2)
-    assert f"cannot be written: {why}" in told
+    output = run(capsys, "no-such-exports", "--html", str(tmp_path / file), status=2)
+    assert f"cannot be written: {why}" in output
 
 
 def test_a_page_reports_missing_packages_at_once(tmp_path: Path) -> None:
@@ -129,9 +129,9 @@ def test_times_have_one_form_in_json(capsys: pytest.CaptureFixture[str]) -> None
     times = r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d[^\"]*"
     for options in (FIX, ("--message", BILLING), ("--at", "2026-01-05T17:00:00")):
         printed = run(capsys, *EXAMPLES, *options, "--format", "json")
-        found = re.findall(rf'"({times})"', printed)
-        assert len(found) > 3
-        assert [text for text in found if not re.fullmatch(r"[\d-]+T[\d:.]+Z", text)] == []
+        shown_times = re.findall(rf'"({times})"', printed)
+        assert len(shown_times) > 3
+        assert [text for text in shown_times if not re.fullmatch(r"[\d-]+T[\d:.]+Z", text)] == []
         assert "+00:00" not in printed
 
 
@@ -161,10 +161,10 @@ def test_one_object_whose_keys_are_documented(tmp_path: Path, capsys: pytest.Cap
     ],
 )
 def test_one_message_by_any_of_its_ids(asked: str, capsys: pytest.CaptureFixture[str]) -> None:
-    told = run(capsys, *EXAMPLES, "--message", asked, *UNWRAPPED)
-    assert told.startswith(f"Message '{BILLING}:I:0:Orders' is stuck, like 3 other messages: DELAYED, ")
-    assert f"message '{BILLING}:I:0:Orders' sent from 'Orders'" in told
-    assert "DELAYED, SERVICE_NOT_FOUND, route 'AutoCreatedLocal' (SQL Server's number: 9796)" in told
+    output = run(capsys, *EXAMPLES, "--message", asked, *UNWRAPPED)
+    assert output.startswith(f"Message '{BILLING}:I:0:Orders' is stuck, like 3 other messages: DELAYED, ")
+    assert f"message '{BILLING}:I:0:Orders' sent from 'Orders'" in output
+    assert "DELAYED, SERVICE_NOT_FOUND, route 'AutoCreatedLocal' (SQL Server's number: 9796)" in output
     [explained] = json.loads(run(capsys, *EXAMPLES, "--message", asked, "--format", "json"))["explained"]
     assert explained["verdict"]["message_id"] == f"{BILLING}:I:0:Orders"
 
@@ -179,8 +179,8 @@ def test_one_message_without_a_verdict_is_explained(tmp_path: Path, capsys: pyte
         "  why: The deciding exports are missing.\n"
         "  missing: 'SHOP', database 'Orders': its routes are not known; export sys.routes\n"
     )
-    told = json.loads(run(capsys, folder, "--message", handle(1), "--format", "json"))
-    assert [gap["code"] for gap in told["explained"][0]["not_known"]] == ["ROUTES"]
+    answer = json.loads(run(capsys, folder, "--message", handle(1), "--format", "json"))
+    assert [gap["code"] for gap in answer["explained"][0]["not_known"]] == ["ROUTES"]
 
 
 def test_both_endpoints_of_a_conversation_are_explained(
@@ -190,15 +190,15 @@ def test_both_endpoints_of_a_conversation_are_explained(
     folder = shop(
         tmp_path, waiting(1, "//a"), waiting(2, "//b"), waiting(2, "//b", 1), dialogs=[endpoint(1), target]
     )
-    told = run(capsys, folder, "--message", conversation(1))
-    assert f"message '{conversation(1)}:I:0:Orders'" in told
-    assert f"message '{conversation(1)}:T:0:Orders'" in told
-    assert f"{conversation(1)}:T:1" not in told
+    output = run(capsys, folder, "--message", conversation(1))
+    assert f"message '{conversation(1)}:I:0:Orders'" in output
+    assert f"message '{conversation(1)}:T:0:Orders'" in output
+    assert f"{conversation(1)}:T:1" not in output
     assert f"{conversation(1)}:I:0" not in run(capsys, folder, "--message", handle(2))
 
 
 @pytest.mark.parametrize(
-    ("views", "codes", "said"),
+    ("views", "codes", "expected"),
     [
         ({}, ["SBR043"], "and reaches no such service: the message waits forever"),
         ({"services": {"msdb": [], "Orders": [{"name": ASKED}]}}, [], "it arrives in database 'Orders' of 'SHOP'"),
@@ -207,7 +207,7 @@ def test_both_endpoints_of_a_conversation_are_explained(
     ids=["nobody holds the service", "Orders holds it", "services that were not exported"],
 )
 def test_the_path_of_a_request_for_a_route_is_shown(
-    views: dict[str, Any], codes: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    views: dict[str, Any], codes: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Beside the messages that wait for it, and in the explanation of one of them."""
     asks = {"msdb": [route("AutoCreatedLocal")], "Orders": [route("Ask", ASKED)]}
@@ -215,7 +215,7 @@ def test_the_path_of_a_request_for_a_route_is_shown(
     [group] = json.loads(run(capsys, folder, "--format", "json"))["groups"]
     assert group["reason"] == "ROUTE_REQUESTED"
     assert [one["code"] for one in group["findings"]] == codes
-    assert said in run(capsys, folder, "--message", conversation(1), *UNWRAPPED)
+    assert expected in run(capsys, folder, "--message", conversation(1), *UNWRAPPED)
 
 
 DELAYED, SENT = ("//nobody",), ("//stock",)
@@ -261,8 +261,8 @@ def test_findings_about_waiting_messages_count_for_fail_on(
         ]
     }
     folder = shop(tmp_path, waiting(1, "//nobody"), routes=pinned)
-    told = run(capsys, folder, "--fail-on", "warning", *UNWRAPPED, status=1)
-    assert re.search(r"^  - lint: SBR0\d\d warning, 'SHOP', 'Orders', 'Pinned': ", told, re.MULTILINE)
+    output = run(capsys, folder, "--fail-on", "warning", *UNWRAPPED, status=1)
+    assert re.search(r"^  - lint: SBR0\d\d warning, 'SHOP', 'Orders', 'Pinned': ", output, re.MULTILINE)
     run(capsys, folder, "--fail-on", "error", status=0)
 
 
@@ -278,7 +278,7 @@ def test_fail_on_counts_messages_after_the_tried_script(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (("nowhere",), "'nowhere' cannot be read: there is no such file"),
         (("nowhere.sql", "conf/examples/exports"), "'nowhere.sql' cannot be read: No such file or directory"),
@@ -293,9 +293,9 @@ def test_fail_on_counts_messages_after_the_tried_script(
     ],
 )
 def test_questions_without_an_answer(
-    arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert told in run(capsys, *arguments, status=2)
+    assert expected in run(capsys, *arguments, status=2)
 
 
 def test_neither_java_nor_any_table_is_needed() -> None:
@@ -326,10 +326,10 @@ def test_a_few_thousand_rows_take_about_two_seconds(tmp_path: Path) -> None:
 
 def test_problems_beyond_the_limit_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = shop(tmp_path, *(waiting(number, f"//service/{number}") for number in range(45)))
-    told = run(capsys, folder)
-    assert "\n20. DELAYED" in told
-    assert "\n21. DELAYED" not in told
-    assert "\nand 25 more problems with 25 messages (--verbose lists all)\n" in told
+    output = run(capsys, folder)
+    assert "\n20. DELAYED" in output
+    assert "\n21. DELAYED" not in output
+    assert "\nand 25 more problems with 25 messages (--verbose lists all)\n" in output
     assert "\n45. DELAYED" in run(capsys, folder, "--verbose")
     assert len(json.loads(run(capsys, folder, "--format", "json"))["groups"]) == 45
 
@@ -338,15 +338,15 @@ def test_problems_beyond_the_limit_are_counted(tmp_path: Path, capsys: pytest.Ca
 def test_a_script_of_nothing_but_a_missing_file_says_so(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = "line 1: the file 'missing.sql' of :r is not read: No such file or directory"
+    expected = "line 1: the file 'missing.sql' of :r is not read: No such file or directory"
     file = tmp_path / "main.sql"
     file.write_text(":r missing.sql\n", encoding="utf-8")
     folder = shop(tmp_path / "shop", waiting(1, "//nobody"))
     status = cli.main([command, folder, str(file), *(UNWRAPPED if command == "check" else [])])
     out, err = capsys.readouterr()
-    assert (told in out + err, status) == (True, 2 if command == "check" else 0)
+    assert (expected in out + err, status) == (True, 2 if command == "check" else 0)
     lying = tmp_path / "shop" / "main.sql"
     file.rename(lying)
     assert cli.main([command, folder, *(UNWRAPPED if command == "check" else [])]) == 0
     out, err = capsys.readouterr()
-    assert f"main.sql: not read, no T-SQL statement is found in it, {told}" in out + err
+    assert f"main.sql: not read, no T-SQL statement is found in it, {expected}" in out + err

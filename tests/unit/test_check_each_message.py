@@ -95,12 +95,12 @@ def test_every_message_of_a_group_takes_the_same_path(told: list[ComparedGroup])
             ways = group["path"]["ways"]
             there = [way for way in ways if way["direction"] == "THERE"]
             back = [way for way in ways if way["direction"] == "BACK"]
-            own = dict.fromkeys(_own(way, is_return=False) for way in path.there.ways)
-            assert group["path"]["is_cut"] or list(map(_shown, there)) == list(own)
+            reference_paths = dict.fromkeys(_reference_path(way, is_return=False) for way in path.there.ways)
+            assert group["path"]["is_cut"] or list(map(_shown, there)) == list(reference_paths)
             assert group["path"]["multiple_targets"] == path.there.multiple_targets
             # The tests' own walk answers from the first database alone that a way is delivered to.
             ways_back = () if path.back is None else path.back.ways
-            expected = list(dict.fromkeys(_own(way, is_return=True) for way in ways_back))
+            expected = list(dict.fromkeys(_reference_path(way, is_return=True) for way in ways_back))
             assert list(map(_shown, back))[: len(expected)] == expected
             ends[group["end"]] += 1
     assert set(ends) == {"DELIVERED", "DELAYED", "DROPPED", "LOOP", "NO_RETURN_PATH", "NOT_KNOWN"}
@@ -121,7 +121,7 @@ def _shown(way: Row) -> tuple[Any, ...]:
     return hops, way["outcome"], way["reason"], way["instance_name"], way["database_name"], way["address"]
 
 
-def _own(way: Way, *, is_return: bool) -> tuple[Any, ...]:
+def _reference_path(way: Way, *, is_return: bool) -> tuple[Any, ...]:
     hops = []
     for number, hop in enumerate(way.hops):
         step = hop.step if number or is_return else None
@@ -157,8 +157,8 @@ def _end(path: Path, home: tuple[str, str]) -> str:
         ]
         back = _together(list(path.back.ways), ends)
         back = back if back in ("DELIVERED", "NOT_KNOWN") else "NO_RETURN_PATH"
-    own = {"DELIVERED": back, "LEFT_ESTATE": "NOT_KNOWN"}
-    return _together(list(path.there.ways), [own.get(way.end, way.end) for way in path.there.ways])
+    end_by_reply = {"DELIVERED": back, "LEFT_ESTATE": "NOT_KNOWN"}
+    return _together(list(path.there.ways), [end_by_reply.get(way.end, way.end) for way in path.there.ways])
 
 
 def _together(ways: list[Way], ends: list[str]) -> str:
@@ -174,10 +174,10 @@ def _together(ways: list[Way], ends: list[str]) -> str:
         partners: dict[tuple[str | None, str | None], tuple[list[Way], list[str]]] = {}
         for way, end in zip(ways, ends, strict=True):
             if way.hops[hop].route == route:
-                found = partners.setdefault((way.hops[hop].address, _met(way, hop)), ([], []))
-                found[0].append(way)
-                found[1].append(end)
-        by_route[route] = [_together(*found) for found in partners.values()]
+                partner = partners.setdefault((way.hops[hop].address, _met(way, hop)), ([], []))
+                partner[0].append(way)
+                partner[1].append(end)
+        by_route[route] = [_together(*partner) for partner in partners.values()]
     best = [
         next((end for end in ("DELIVERED", "NOT_KNOWN") if end in all_), all_[0]) for all_ in by_route.values()
     ]

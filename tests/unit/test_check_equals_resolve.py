@@ -105,15 +105,15 @@ def test_messages_that_resolve_rejects_have_no_verdict(both: Both) -> None:
     """resolve rejects a message of an unknown database. import rejects a message without its endpoint."""
     not_known = [result for result in both.done.results if result.verdict is None]
     by_id = {
-        (result.row["instance_name"], result.row["message_id"]): {gap.what.name for gap in result.gaps}
+        (result.row["instance_name"], result.row["message_id"]): {gap.missing.name for gap in result.gaps}
         for result in not_known
         if "message_id" in result.row
     }
     assert both.rejected
     assert {key for key, gaps in by_id.items() if gaps & {"NOT_LISTED", "DATABASES"}} == both.rejected
     without_id = [result for result in not_known if "message_id" not in result.row]
-    told = len(both.resolved) + len(both.rejected) + len(without_id)
-    assert told == len(both.done.results)
+    listed_count = len(both.resolved) + len(both.rejected) + len(without_id)
+    assert listed_count == len(both.done.results)
     # Every message that import knows has one result.
     keys = [
         (result.row["instance_name"], result.row["message_id"])
@@ -147,5 +147,5 @@ def test_messages_without_a_verdict_may_be_decided_differently(both: Both) -> No
         if result.verdict is None and key in both.resolved:
             right = ends[both.instances[key[0]].estate, key[1]]
             if both.resolved[key] != right:
-                wrong.update(gap.what.name for gap in result.gaps)
+                wrong.update(gap.missing.name for gap in result.gaps)
     assert set(wrong) >= {"ROUTES", "SERVICES", "ADDRESSES"}, wrong

@@ -45,7 +45,7 @@ def off(folder: Path, **views: Any) -> Remedy:
     return only_remedy(folder)
 
 
-def test_a_broker_that_is_off(tmp_path: Path) -> None:
+def test_a_disabled_broker_is_enabled_unless_in_a_group(tmp_path: Path) -> None:
     remedy = off(tmp_path / "plain")
     assert remedy.statement == "USE [master];\nALTER DATABASE [Orders] SET ENABLE_BROKER WITH NO_WAIT;"
     assert any("WITH ROLLBACK IMMEDIATE" in action and "rolls back" in action for action in remedy.actions)
@@ -104,7 +104,7 @@ def test_a_listener_whose_primary_listens_on_another_port(tmp_path: Path) -> Non
     [group] = check([str(tmp_path)]).groups
     # The listener leads to the primary: the secondary is no stop on the path.
     assert group.path is not None
-    assert not group.path.failing
+    assert not group.path.failing_paths
     [advice] = group.advice
     assert advice.remedy.place == ("NODEB", "master")
     assert advice.remedy.statement == "USE [master];\nALTER ENDPOINT [NODEB Broker] AS TCP (LISTENER_PORT = 4022);"
@@ -148,7 +148,7 @@ def test_all_addresses_are_named_if_the_status_names_none(tmp_path: Path) -> Non
     target(tmp_path)
     [problem] = find_problems(check([str(tmp_path)]).groups)
     either = "'TCP://gone:4022' or 'TCP://stock:4022'"
-    assert f"the connection to {either} fails" in problem.what
+    assert f"the connection to {either} fails" in problem.headline
     remedy = problem.advice[0].remedy
     assert f"At {either}:" in remedy.cause
     assert any("DROP ROUTE" in action for action in remedy.actions)
@@ -228,7 +228,7 @@ def test_a_new_route_leads_to_the_listener(tmp_path: Path) -> None:
     assert "nodeb" not in statement.lower()
 
 
-def test_a_managed_instance(tmp_path: Path) -> None:
+def test_a_managed_instance_gets_its_own_advice(tmp_path: Path) -> None:
     managed = {"server_properties": [{"engine_edition": 8, "edition": "SQL Azure"}]}
     shop(tmp_path, TIMED_OUT, 9754, routes=to_stock("TCP://onpremises:5022"), **managed)
     remedy = only_remedy(tmp_path)
@@ -316,8 +316,8 @@ def test_a_peer_whose_certificate_is_not_known(tmp_path: Path) -> None:
         " Certificate not found. State 89."
     )
     shop(tmp_path, status, 28035, routes=to_stock("TCP://stock:4022"))
-    known = [{"name": "StockCert", "certificate_id": 261, "expiry_date": "2030-01-01T00:00:00"}]
-    target(tmp_path, certificates={"master": known})
+    certificates = [{"name": "StockCert", "certificate_id": 261, "expiry_date": "2030-01-01T00:00:00"}]
+    target(tmp_path, certificates={"master": certificates})
     remedy = only_remedy(tmp_path)
     statement = remedy.statement or ""
     assert remedy.place == ("SHOP", "master")
@@ -333,8 +333,8 @@ def test_a_peer_whose_certificate_has_expired(tmp_path: Path) -> None:
         " The certificate has expired. State 81."
     )
     shop(tmp_path, status, 28035, routes=to_stock("TCP://stock:4022"))
-    known = [{"name": "StockCert", "certificate_id": 261, "expiry_date": "2026-01-01T00:00:00"}]
-    target(tmp_path, certificates={"master": known})
+    certificates = [{"name": "StockCert", "certificate_id": 261, "expiry_date": "2026-01-01T00:00:00"}]
+    target(tmp_path, certificates={"master": certificates})
     remedy = only_remedy(tmp_path)
     assert remedy.place == ("STOCK", "master")
     assert "'StockCert', valid until 2026-01-01" in remedy.cause
@@ -348,8 +348,8 @@ def test_a_peer_whose_certificate_has_expired(tmp_path: Path) -> None:
 )
 def test_endpoints_without_a_common_authentication(tmp_path: Path, ours: str, differs: bool) -> None:
     closed = "An error occurred while receiving data: '10054(An existing connection was forcibly closed …)'."
-    own = broker_endpoint("SHOP", connection_auth_desc=ours)
-    shop(tmp_path, closed, 9757, routes=to_stock("TCP://stock:4022"), service_broker_endpoints=[own])
+    own_endpoint = broker_endpoint("SHOP", connection_auth_desc=ours)
+    shop(tmp_path, closed, 9757, routes=to_stock("TCP://stock:4022"), service_broker_endpoints=[own_endpoint])
     target(tmp_path)
     remedy = only_remedy(tmp_path)
     assert ("no kind of authentication in common" in remedy.cause) is differs
@@ -388,7 +388,7 @@ ACCESS = (
 )
 
 
-def beside(folder: Path, **columns: Any) -> Remedy:
+def in_one_instance(folder: Path, **columns: Any) -> Remedy:
     """Return the remedy for 916, with Orders and Stock in one instance. ``columns`` are those of Stock."""
     stock = {**database("Stock", "5c5c5c5c", 6), "owner_sid": "0x01", **columns}
     orders = {**database("Orders", "0d0d0d0d"), "owner_sid": "0x01", "is_trustworthy_on": 0}
@@ -404,11 +404,11 @@ def beside(folder: Path, **columns: Any) -> Remedy:
 
 
 def test_a_sender_that_is_not_trusted_in_another_database(tmp_path: Path) -> None:
-    remedy = beside(tmp_path / "trust")
+    remedy = in_one_instance(tmp_path / "trust")
     assert remedy.statement == "USE [master];\nALTER DATABASE [Orders] SET TRUSTWORTHY ON;"
     assert remedy.risk is not None
     # An owner that is no login of the instance comes first.
-    remedy = beside(tmp_path / "owner", owner_sid="0x0105", owner_is_known=0)
+    remedy = in_one_instance(tmp_path / "owner", owner_sid="0x0105", owner_is_known=0)
     assert remedy.statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Stock] TO [sa];"
 
 
@@ -422,7 +422,7 @@ def silent(folder: Path, sender: dict[str, Any] | None = None, **views: Any) -> 
     return only_remedy(folder)
 
 
-def test_a_queue_of_the_target(tmp_path: Path) -> None:
+def test_a_silent_target_is_explained_by_its_queue(tmp_path: Path) -> None:
     remedy = silent(tmp_path / "off", service_queues={"Stock": [{**QUEUE, "is_receive_enabled": 0}]})
     assert remedy.place == ("STOCK", "Stock")
     assert remedy.statement == "USE [Stock];\nALTER QUEUE [dbo].[StockQueue] WITH STATUS = ON;"
@@ -464,12 +464,12 @@ def test_two_express_instances(tmp_path: Path) -> None:
     assert "Express" not in silent(tmp_path / "one", express, **paid).cause
 
 
-def test_whether_the_target_knows_the_dialog(tmp_path: Path) -> None:
-    known = endpoint(1, is_initiator=0, conversation_handle=handle(9))
-    remedy = silent(tmp_path / "known", conversation_endpoints={"Stock": [known]})
+def test_a_silent_target_is_explained_by_its_dialogs(tmp_path: Path) -> None:
+    known_dialog = endpoint(1, is_initiator=0, conversation_handle=handle(9))
+    remedy = silent(tmp_path / "known", conversation_endpoints={"Stock": [known_dialog]})
     assert remedy.place == ("STOCK", "Stock")
     assert "acknowledgement is lost" in remedy.cause
-    other = {**known, "conversation_id": conversation(8)}
+    other = {**known_dialog, "conversation_id": conversation(8)}
     remedy = silent(tmp_path / "other", conversation_endpoints={"Stock": [other]})
     assert "do not arrive" in remedy.cause
     assert any("Broker:Message Undeliverable" in action for action in remedy.actions)
@@ -518,7 +518,7 @@ def test_helpful_exports_are_named(tmp_path: Path) -> None:
 # Nothing waits, and something is wrong all the same.
 
 
-def test_endpoints_that_leak_and_dialogs_in_error(tmp_path: Path) -> None:
+def test_leaking_endpoints_and_failed_dialogs_are_troubles(tmp_path: Path) -> None:
     def ends(count: int, start: int, **columns: Any) -> list[dict[str, Any]]:
         return [endpoint(start + number, service_name="//orders", **columns) for number in range(count)]
 

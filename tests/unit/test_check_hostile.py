@@ -50,8 +50,8 @@ def guid(number: int) -> str:
 def write(file: Path, at: str, **rows: list[dict[str, Any]]) -> None:
     """Write JSON lines by view in a new folder."""
     file.mkdir(parents=True, exist_ok=True)
-    for view, found in rows.items():
-        lines = (json.dumps({**row, "exported_at": at}) for row in found)
+    for view, view_rows in rows.items():
+        lines = (json.dumps({**row, "exported_at": at}) for row in view_rows)
         (file / f"{view}.jsonl").write_text("\n".join(lines), encoding="utf-8")
 
 
@@ -219,7 +219,7 @@ def assert_harmless(text: str) -> None:
         assert len(line) <= LONGEST_LINE, (len(line), line[:300])
 
 
-def test_the_text_is_harmless(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_the_report_of_hostile_names_is_harmless(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     for options in (["--at", "2025-12-31T12:00:00Z"], ["--all"]):
         out = run(capsys, str(folder), "--verbose", *UNWRAPPED, *options)
         assert_harmless(out)
@@ -248,25 +248,29 @@ def test_json_is_one_line_with_unchanged_names(
     assert out.count("\n") == 1
     assert out[:-1].isascii()
     assert out[:-1].replace("\x7f", "").isprintable()
-    told = json.loads(out)
+    answer = json.loads(out)
     fitting = [name for name in EVERY if name not in TOO_LONG]
-    assert {group["instance_name"] for group in told["groups"]} == {*fitting, "lone \x1b[31m"}
-    queue = told["read"]["rows"]["transmission_queue"]
+    assert {group["instance_name"] for group in answer["groups"]} == {*fitting, "lone \x1b[31m"}
+    queue = answer["read"]["rows"]["transmission_queue"]
     assert queue["rows"] == 40 * (len(EVERY) + 1)
-    assert told["messages"] == sum(group["count"] for group in told["groups"]) == queue["rows"] - queue["rejected"]
+    assert (
+        answer["messages"]
+        == sum(group["count"] for group in answer["groups"])
+        == queue["rows"] - queue["rejected"]
+    )
     assert queue["rejected"] >= 40 * len(TOO_LONG)
-    said = {one["transmission_status"] for group in told["groups"] for one in group["said"]}
+    statuses = {one["transmission_status"] for group in answer["groups"] for one in group["said"]}
     # What a script sets on another way has no status yet.
-    assert said - {None} == {text.strip() for text in [*fitting, ENDLESS[:3_900]]} | {"lone \x1b[31m"}
-    reasons = {group["reason"] for group in told["groups"]}
+    assert statuses - {None} == {text.strip() for text in [*fitting, ENDLESS[:3_900]]} | {"lone \x1b[31m"}
+    reasons = {group["reason"] for group in answer["groups"]}
     assert reasons >= {
         *("NO_ROUTE", "BROKER_DISABLED", "SCOPE_BROKER_DISABLED", "TRANSPORT_ADDRESS_INVALID"),
         *("FORWARDING_DISABLED", "NETWORK_ADDRESS", "BROKER_INSTANCE_NOT_FOUND", None),
     }
 
 
-def statements_in(told: dict[str, Any]) -> Iterator[tuple[str, bool]]:
-    for group in told["groups"]:
+def statements_in(answer: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+    for group in answer["groups"]:
         if group["statement"] is not None:
             yield group["statement"], group["statement_is_complete"]
 
@@ -280,11 +284,11 @@ def groups(folder: Path) -> dict[str, Any]:
     return dict(json.loads(out.getvalue()))
 
 
-def test_nothing_of_a_name_becomes_a_statement(groups: dict[str, Any]) -> None:
+def test_names_never_add_statements(groups: dict[str, Any]) -> None:
     """The statements to paste are the intended ones, with the names of the estate."""
     from routing.importing.tsql.script_reader import read_script
 
-    known = set(_all_texts(groups))
+    known_texts = set(_all_texts(groups))
     complete = [statement for statement, is_complete in statements_in(groups) if is_complete]
     assert len(complete) > 20
     noon = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
@@ -302,7 +306,7 @@ def test_nothing_of_a_name_becomes_a_statement(groups: dict[str, Any]) -> None:
         assert len(script.statements) == statement.count("\n") - around
         for one in script.statements:
             kinds.add(type(one).__name__)
-            assert one.database is None or one.database in known | {"master", "msdb"}
+            assert one.database is None or one.database in known_texts | {"master", "msdb"}
     assert kinds == {"CreateRoute", "AlterRoute", "DropRoute", "AlterDatabase"}
     for statement, is_complete in statements_in(groups):
         lines = statement.split("\n")
@@ -414,18 +418,18 @@ def test_thousands_of_groups_are_bounded(capsys: pytest.CaptureFixture[str], tmp
 def test_one_message_is_explained(capsys: pytest.CaptureFixture[str], folder: Path, name: str) -> None:
     number = EVERY.index(name)
     handle = guid(number * 100_000)
-    own = next(folder.glob(f"{number} *"))
+    file = next(folder.glob(f"{number} *"))
     if name in TOO_LONG:
-        assert_harmless(run(capsys, str(own), "--message", handle, status=2))
+        assert_harmless(run(capsys, str(file), "--message", handle, status=2))
         return
     # Each form of an id with a third of the names.
     asked = (f"{handle}:I:0", handle, "{" + handle.upper() + "}")[number % 3]
-    assert_harmless(run(capsys, str(own), "--message", asked))
-    out = run(capsys, str(own), "--message", handle, "--format", "json")
+    assert_harmless(run(capsys, str(file), "--message", asked))
+    out = run(capsys, str(file), "--message", handle, "--format", "json")
     assert out.count("\n") == 1
     assert len(json.loads(out)["explained"]) == 1
     # One of a database that is not listed has no verdict.
-    assert_harmless(run(capsys, str(own), "--message", guid(number * 100_000 + 4_000)))
+    assert_harmless(run(capsys, str(file), "--message", guid(number * 100_000 + 4_000)))
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -484,12 +488,12 @@ def test_a_hostile_folder_is_printed_harmlessly(
     for arguments in ([], ["--format", "json"]):
         assert cli.main(["check", ".", *arguments]) == (0 if is_read else 2)
         out, err = capfd.readouterr()
-        told = out + err
-        assert told.replace("\n", "").isprintable()
-        assert "\nsbroute: done" not in f"\n{told}"
-        assert not re.search("[\ud800-\udfff]", told)
-        assert not re.search(r"(?<!\\)\\ud[89a-f]", told)
+        output = out + err
+        assert output.replace("\n", "").isprintable()
+        assert "\nsbroute: done" not in f"\n{output}"
+        assert not re.search("[\ud800-\udfff]", output)
+        assert not re.search(r"(?<!\\)\\ud[89a-f]", output)
         if not is_read and holds != "nothing":
-            assert r"subund\xff: not read, its name is not UTF-8" in told
+            assert r"subund\xff: not read, its name is not UTF-8" in output
         if holds == "a script of that name" and not arguments:
-            assert "the file 'missing.sql' of :r is not read" in " ".join(told.split()) or "not UTF-8" in told
+            assert "the file 'missing.sql' of :r is not read" in " ".join(output.split()) or "not UTF-8" in output

@@ -80,9 +80,9 @@ def test_a_verdict_stays_the_same_with_more_exports(done: Check, instances: dict
         assert sum(verdict is not None for verdict in of_kind) > len(of_kind) / 4
 
 
-def test_whole_exports_leave_nothing_open(done: Check, instances: dict[str, Exported]) -> None:
+def test_complete_exports_leave_no_relevant_gap(done: Check, instances: dict[str, Exported]) -> None:
     whole, _ = by_variant(done, instances)
-    assert {gap.what.name for result in whole.values() for gap in result.gaps} == OF_THE_ESTATE
+    assert {gap.missing.name for result in whole.values() for gap in result.gaps} == OF_THE_ESTATE
     assert sum(result.verdict is not None for result in whole.values()) > 0.8 * len(whole)
 
 
@@ -99,9 +99,9 @@ def test_needed_exports_are_the_omitted_ones(done: Check, instances: dict[str, E
     for instance, result in in_part:
         assert (result.verdict is None) == bool(result.gaps)
         for gap in result.gaps:
-            seen[gap.what.name] += 1
-            view = gap.what.view.removeprefix("sys.")
-            is_of_estate = gap.what.name in OF_THE_ESTATE
+            seen[gap.missing.name] += 1
+            view = gap.missing.view.removeprefix("sys.")
+            is_of_estate = gap.missing.name in OF_THE_ESTATE
             assert gap.instance == instance.name
             assert is_of_estate or was_left_out(instance, view, gap.database), (instance, gap)
     expected = {
@@ -116,14 +116,14 @@ def test_needed_exports_are_the_omitted_ones(done: Check, instances: dict[str, E
     assert set(seen) >= expected
 
 
-def test_all_that_is_missing_is_listed(done: Check, instances: dict[str, Exported]) -> None:
+def test_every_missing_export_is_listed_once(done: Check, instances: dict[str, Exported]) -> None:
     """The list of gaps names every missing export behind an undecided message once."""
     listed = done.gaps
     assert len(set(listed)) == len(listed)
-    needed = {gap for result in done.results for gap in result.gaps if gap.what.name not in OF_THE_ESTATE}
+    needed = {gap for result in done.results for gap in result.gaps if gap.missing.name not in OF_THE_ESTATE}
     # An endpoint of which nothing is known is one line of the list, not two.
-    whole = {(gap.instance, gap.database, gap.what.view) for gap in listed}
-    assert {(gap.instance, gap.database, gap.what.view) for gap in needed} <= whole
+    whole = {(gap.instance, gap.database, gap.missing.view) for gap in listed}
+    assert {(gap.instance, gap.database, gap.missing.view) for gap in needed} <= whole
 
 
 def test_every_row_of_the_queues_has_a_result(done: Check) -> None:
@@ -139,7 +139,7 @@ def decided(folder: Path, **views: Any) -> tuple[str, str | None, str | None] | 
     done = check([str(whole_shop(folder, [waiting(1, "//s")], **views))])
     [result] = [each for each in done.results if each.row["database_name"] == "Orders"]
     if result.verdict is None:
-        return [(gap.database, gap.what.name) for gap in result.gaps]
+        return [(gap.database, gap.missing.name) for gap in result.gaps]
     return str(result.verdict.outcome), str(result.verdict.reason), result.verdict.destination_database
 
 
@@ -172,16 +172,18 @@ UNREAD: list[tuple[dict[str, Any], Any, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("services", "dialogs", "routes", "expected"), UNREAD)
-def test_who_may_hold_the_service(tmp_path: Path, services: Any, dialogs: Any, routes: Any, expected: Any) -> None:
+def test_unread_databases_may_hold_the_service(
+    tmp_path: Path, services: Any, dialogs: Any, routes: Any, expected: Any
+) -> None:
     ids = {"Alpha": "0a0a0a0a", "Beta": "0b0b0b0b", "Orders": "0d0d0d0d", "msdb": "d4d4d4d4"}
-    found = decided(
+    outcome = decided(
         tmp_path,
         databases=[database(name, broker) for name, broker in ids.items()],
         services=services,
         routes={"Orders": routes, "msdb": []},
         **({} if dialogs is None else {"dialogs": dialogs}),
     )
-    assert found == expected
+    assert outcome == expected
 
 
 @pytest.mark.parametrize(
@@ -199,9 +201,9 @@ def test_who_may_hold_the_service(tmp_path: Path, services: Any, dialogs: Any, r
 )
 def test_an_endpoint_without_a_name_has_an_address(tmp_path: Path, columns: Any, expected: Any) -> None:
     empty = {"machine_name": None, "full_name": None, "listener_names": None, "port": None}
-    known = {"endpoint_id": 1, "is_message_forwarding_enabled": 0, **empty, **columns}
+    endpoint_row = {"endpoint_id": 1, "is_message_forwarding_enabled": 0, **empty, **columns}
     routes = {"Orders": [route("R", "//s", "TCP://SHOP:4022")], "msdb": []}
-    assert decided(tmp_path, service_broker_endpoints=[known], routes=routes) == expected
+    assert decided(tmp_path, service_broker_endpoints=[endpoint_row], routes=routes) == expected
 
 
 ASK = route("Ask", "SQL/ServiceBroker/BrokerConfiguration")
@@ -220,7 +222,9 @@ HOME = [route("Home", "//s", "TCP://SHOP:4022")]
         ({"routes", "conversation_endpoints"}, "//t", ("DELAYED", "ROUTE_REQUESTED", None)),
     ],
 )
-def test_who_may_have_asked_before(tmp_path: Path, left_out: set[str], service: str, expected: Any) -> None:
+def test_earlier_messages_may_have_requested_the_route(
+    tmp_path: Path, left_out: set[str], service: str, expected: Any
+) -> None:
     """Messages of Beta and Orders come back to msdb, where the first one by id asks for a route."""
     first = {**waiting(0, service), "enqueue_time": "2026-01-05T12:30:00"}
     views: dict[str, dict[str, Any]] = {

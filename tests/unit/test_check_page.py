@@ -33,9 +33,9 @@ def counts(found: object) -> dict[str, tuple[int, int]]:
 
 
 def test_messages_are_counted_by_sender_service_and_result(tmp_path: Path) -> None:
-    found = report(whole_shop(tmp_path, QUEUE))
+    shown = report(whole_shop(tmp_path, QUEUE))
     nowhere = ("AutoCreatedLocal", None, None)
-    assert found.flows == (
+    assert shown.flows == (
         MessageFlow(
             *("SHOP", "Orders", "//mine", "DELAYED", "SERVICE_NOT_FOUND", *nowhere, 2, NOON + MINUTE),
             *("DELAYED", None, "SHOP"),
@@ -55,43 +55,43 @@ def test_messages_are_counted_by_sender_service_and_result(tmp_path: Path) -> No
             ending_instance="SHOP",
         ),
     )
-    assert found.outcomes == {"DELAYED": 2, "DELIVERED": 1, "SENT": 1}
-    assert found.endings == {"DELAYED": 2, "DELIVERED": 1, "NOT_KNOWN": 1}
-    assert found.made_at == EVENING
-    assert found.places == (EstateInstance("SHOP", ("tcp://SHOP:4022",), ("Orders", "msdb")),)
-    assert (found.series, found.balances, found.coverage, found.changes) == (None, None, None, None)
-    assert found.answer is not None
-    assert found.answer.startswith("2 of 4 messages are stuck ")
-    assert found.headline.startswith("4 messages in the transmission queues as of 2026-01-05T18:00:00Z: ")
+    assert shown.outcomes == {"DELAYED": 2, "DELIVERED": 1, "SENT": 1}
+    assert shown.endings == {"DELAYED": 2, "DELIVERED": 1, "NOT_KNOWN": 1}
+    assert shown.made_at == EVENING
+    assert shown.places == (EstateInstance("SHOP", ("tcp://SHOP:4022",), ("Orders", "msdb")),)
+    assert (shown.series, shown.balances, shown.coverage, shown.changes) == (None, None, None, None)
+    assert shown.answer is not None
+    assert shown.answer.startswith("2 of 4 messages are stuck ")
+    assert shown.headline.startswith("4 messages in the transmission queues as of 2026-01-05T18:00:00Z: ")
 
 
 def test_a_message_without_a_verdict_names_the_needed_exports(tmp_path: Path) -> None:
     folder = whole_shop(tmp_path, QUEUE, [endpoint(1), endpoint(2), endpoint(5)], routes=None)
-    found = report(export(folder, "HUB", transmission_queue={"Hub": []}))
-    assert found.outcomes == {"NOT_KNOWN": 4}
+    shown = report(export(folder, "HUB", transmission_queue={"Hub": []}))
+    assert shown.outcomes == {"NOT_KNOWN": 4}
     unknown = (None, None, None, None)
     asked = MessageFlow("SHOP", "Orders", "//mine", "NOT_KNOWN", *unknown, 2, NOON + MINUTE, "NOT_KNOWN")
-    assert asked in found.flows
-    assert "'SHOP', database 'Orders': its routes are not known; export sys.routes" in found.not_known
-    assert "'HUB': only the name of the instance is known; export sys.databases" in found.not_known
-    assert EstateInstance("HUB", (), ()) in found.places
+    assert asked in shown.flows
+    assert "'SHOP', database 'Orders': its routes are not known; export sys.routes" in shown.not_known
+    assert "'HUB': only the name of the instance is known; export sys.databases" in shown.not_known
+    assert EstateInstance("HUB", (), ()) in shown.places
 
 
 def test_unreadable_rows_are_reported(tmp_path: Path) -> None:
-    found = report(whole_shop(tmp_path, [*QUEUE, waiting(6, "//stock", enqueue_time="yesterday")]))
-    [told] = [sentence for sentence in found.not_known if sentence.startswith("rejected: ")]
+    shown = report(whole_shop(tmp_path, [*QUEUE, waiting(6, "//stock", enqueue_time="yesterday")]))
+    [told] = [sentence for sentence in shown.not_known if sentence.startswith("rejected: ")]
     assert "yesterday" in told
-    [note] = [sentence for sentence in found.not_known if sentence.startswith("note: ")]
+    [note] = [sentence for sentence in shown.not_known if sentence.startswith("note: ")]
     assert "4 messages have a blank transmission_status" in note
 
 
-def test_a_connection_that_fails_is_where_messages_end(tmp_path: Path) -> None:
+def test_messages_of_a_failing_connection_end_there(tmp_path: Path) -> None:
     refused = "Connection attempt failed with error: '10061'."
     queue = [waiting(1, "//stock", transmission_status=refused), waiting(2, "//stock")]
-    found = report(whole_shop(tmp_path, queue))
-    assert found.endings == {"CONNECTION_FAILS": 2}
-    assert found.problems is not None
-    assert [one.ending for one in found.problems] == ["CONNECTION_FAILS"]
+    shown = report(whole_shop(tmp_path, queue))
+    assert shown.endings == {"CONNECTION_FAILS": 2}
+    assert shown.problems is not None
+    assert [one.ending for one in shown.problems] == ["CONNECTION_FAILS"]
 
 
 def test_problems_are_those_that_check_prints_each_with_its_statement(tmp_path: Path) -> None:
@@ -99,11 +99,11 @@ def test_problems_are_those_that_check_prints_each_with_its_statement(tmp_path: 
     refused = "Connection attempt failed with error: '10061'."
     queue = [waiting(1, "//mine"), waiting(2, "//mine"), waiting(3, "//orders")]
     orders["Orders"].append(route("ToStock", "//stock", "TCP://hub.example:4022"))
-    found = report(
+    shown = report(
         whole_shop(tmp_path, [*queue, waiting(4, "//stock", transmission_status=refused)], routes=orders)
     )
-    assert found.problems is not None
-    mine, local, trouble = found.problems
+    assert shown.problems is not None
+    mine, local, trouble = shown.problems
     assert mine.title == "1. DELAYED, NO_ROUTE: 2 messages from 'SHOP', database 'Orders' to service '//mine'"
     assert [one.label for one in mine.blocks if isinstance(one, LabelledFact)][:2] == ["the oldest waits", "why"]
     assert [one.text for one in mine.blocks if isinstance(one, SqlStatement)] == [
@@ -116,20 +116,20 @@ def test_problems_are_those_that_check_prints_each_with_its_statement(tmp_path: 
 
 
 def test_findings_are_all_that_lint_has(tmp_path: Path) -> None:
-    found = report(whole_shop(tmp_path, QUEUE))
-    assert found.findings is not None
+    shown = report(whole_shop(tmp_path, QUEUE))
+    assert shown.findings is not None
     assert ("SBR036", "info", "SHOP", "msdb", "AutoCreatedLocal") in [
         (row["code"], row["severity"], row["instance_name"], row["database_name"], row["object"])
-        for row in found.findings
+        for row in shown.findings
     ]
 
 
 def test_the_page_has_statements_as_text_and_each_table_that_its_script_fills(tmp_path: Path) -> None:
     queue = [*QUEUE, waiting(7, "//br<b>ken")]
     page = render(report(whole_shop(tmp_path, queue)))
-    found = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
-    assert found is not None
-    filled = json.loads(found[1])["cells"]["tables"]
+    script = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
+    assert script is not None
+    filled = json.loads(script[1])["cells"]["tables"]
     assert len(filled) > 2
     assert "<pre>" in page
     assert "//br&lt;b&gt;ken" in page
@@ -170,5 +170,5 @@ def test_changes_by_a_script_are_shown_beside_the_old_results(tried: Report) -> 
         "NETWORK_ADDRESS": (1, 3),
         "SERVICE_NOT_FOUND": (2, 0),
     }
-    said = "service //mine, address TCP://mine:4022"
-    assert changes.routes == (RouteChange("SHOP", "Orders", "Mine", "ADDED", said),)
+    expected = "service //mine, address TCP://mine:4022"
+    assert changes.routes == (RouteChange("SHOP", "Orders", "Mine", "ADDED", expected),)

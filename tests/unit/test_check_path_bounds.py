@@ -73,8 +73,8 @@ def test_at_most_100_paths_of_a_group_with_unknown_ids_are_followed(
     more = {"transmission_queue": {"Orders": queue}, "conversation_endpoints": {"Orders": ends}}
     shop(to("R", "//s0", "hub0")).write(folder, "SHOP", **more)
     done, _ = counted(folder, monkeypatch)
-    followed = [result for result in done.results if result.path is not None and result.path.there]
-    cut = [result for result in done.results if result.path is not None and not result.path.there]
+    followed = [result for result in done.results if result.path is not None and result.path.forward_paths]
+    cut = [result for result in done.results if result.path is not None and not result.path.forward_paths]
     assert (len(followed), len(cut)) == (100, 500)
     assert {result.end for result in cut} == {"NOT_KNOWN"}
     assert all(result.path is not None and result.path.is_cut for result in cut)
@@ -85,18 +85,18 @@ def test_a_hundred_paths_of_one_message_are_followed(tmp_path: Path, capsys: pyt
     done = check([str(write(tmp_path, 1, hubs=12))])
     [result] = done.results
     assert result.path is not None
-    assert (len(result.path.there), result.path.is_cut, result.end) == (100, True, "NOT_KNOWN")
+    assert (len(result.path.forward_paths), result.path.is_cut, result.end) == (100, True, "NOT_KNOWN")
     assert main(["check", str(tmp_path), "--all", *UNWRAPPED]) == 0
-    told = capsys.readouterr().out
-    assert "there, by 100 or more paths that the transport may take; none fail:" in told
-    assert "  and 97 more paths (--verbose lists all)" in told
+    output = capsys.readouterr().out
+    assert "there, by 100 or more paths that the transport may take; none fail:" in output
+    assert "  and 97 more paths (--verbose lists all)" in output
 
 
-def test_a_test_may_follow_fewer(tmp_path: Path) -> None:
+def test_the_limit_of_followed_paths_can_be_lowered(tmp_path: Path) -> None:
     done = check([str(write(tmp_path, 1, hubs=3))])
-    [result] = follow_results(done.estate, decide_all(done.estate), most_ways=4)
+    [result] = follow_results(done.estate, decide_all(done.estate), most_paths=4)
     assert result.path is not None
-    assert (len(result.path.there), result.path.is_cut) == (4, True)
+    assert (len(result.path.forward_paths), result.path.is_cut) == (4, True)
 
 
 # What is followed, options, and the exit code.
@@ -163,7 +163,7 @@ BLANK = [
 @pytest.mark.parametrize(
     ("at", "servers", "words", "is_listed"), [case[1:] for case in BLANK], ids=[case[0] for case in BLANK]
 )
-def test_a_blank_status_says_that_it_was_sent_once_it_is_old(
+def test_an_old_message_with_a_blank_status_is_listed(
     at: str,
     servers: dict[str, Server],
     words: str,
@@ -179,7 +179,7 @@ def test_a_blank_status_says_that_it_was_sent_once_it_is_old(
     assert f" SQL Server reports nothing for {words}\n" in capsys.readouterr().out
 
 
-def test_where_every_hop_is_right_the_target_queue_is_next(
+def test_correct_hops_lead_to_advice_on_the_target_queue(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = queued(tmp_path, ARRIVING)
@@ -227,9 +227,9 @@ def test_the_last_hops_of_a_long_path_are_printed(tmp_path: Path, capsys: pytest
     chain = {f"H{number}": hub(to("S", "//stock", f"h{number + 1}")) for number in range(40)}
     folder = queued(tmp_path, {"SHOP": shop(to("S", "//stock", "h0")), **chain})
     assert main(["check", folder, *UNWRAPPED]) == 0
-    told = capsys.readouterr().out
-    assert "\n       21 hops before these\n    22. 'H20', 'msdb': " in told
-    assert "    41. 'H39', 'msdb': step 2, route 'S', FORWARDED to 'TCP://h40:4022' (NETWORK_ADDRESS)\n" in told
+    output = capsys.readouterr().out
+    assert "\n       21 hops before these\n    22. 'H20', 'msdb': " in output
+    assert "    41. 'H39', 'msdb': step 2, route 'S', FORWARDED to 'TCP://h40:4022' (NETWORK_ADDRESS)\n" in output
 
 
 # What fails of the paths that the transport may take, and what the head of the group says of it.

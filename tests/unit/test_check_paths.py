@@ -107,7 +107,7 @@ def to(name: str, service: str | None, host: str, **columns: Any) -> Row:
     return route(name, service, f"TCP://{host}" if ":" in host else f"TCP://{host}:4022", **columns)
 
 
-def bound(broker: str) -> Row:
+def bound_to(broker: str) -> Row:
     return endpoint(1, far_broker_instance=broker)
 
 
@@ -495,7 +495,7 @@ CASES: dict[str, Case] = {
         [("STOCK", "msdb", "BROKER_INSTANCE_NOT_FOUND")],
         [("SHOP", "END CONVERSATION, and begin them again")],
         mended=None,
-        dialog=bound(OLD),
+        dialog=bound_to(OLD),
     ),
     "the next instance asks for a route": Case(
         {
@@ -659,7 +659,7 @@ def checked(folder: Path, case: Case, *, status: str = "", then: Sequence[str] =
 def stuck_at(group: MessageGroup) -> list[tuple[str, str, str]]:
     """Return where and why each path fails. A delivered path without acknowledgement fails on its return path."""
     assert group.path is not None
-    ways = [one for one in group.path.failing if one.is_return or one.hop_path.ending.value != "DELIVERED"]
+    ways = [one for one in group.path.failing_paths if one.is_return or one.hop_path.ending.value != "DELIVERED"]
     return [
         (
             one.hop_path.instance or "",
@@ -674,8 +674,8 @@ def is_told(expected: tuple[str, str], advice: Any) -> bool:
     instance, text = expected
     statement = advice.remedy.statement or ""
     exact = not text.startswith("--") and text.startswith("USE ")
-    found = statement == text if exact else text in statement or text in advice.remedy.text
-    return advice.remedy.instance == instance and found
+    is_shown = statement == text if exact else text in statement or text in advice.remedy.text
+    return advice.remedy.instance == instance and is_shown
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -693,9 +693,9 @@ def test_each_case_ends_as_expected(name: str, tmp_path: Path) -> None:
 def test_a_failing_path_has_its_remedies(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     [group] = checked(tmp_path, case).groups
-    told = [(each.remedy.instance, each.remedy.statement or each.remedy.text) for each in group.advice]
-    assert len(group.advice) == len(case.remedies), told
-    assert all(map(is_told, case.remedies, group.advice)), told
+    advice = [(each.remedy.instance, each.remedy.statement or each.remedy.text) for each in group.advice]
+    assert len(group.advice) == len(case.remedies), advice
+    assert all(map(is_told, case.remedies, group.advice)), advice
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.remedies and case.mended])
@@ -705,8 +705,8 @@ def test_the_first_statement_mends_the_path(name: str, tmp_path: Path) -> None:
     fix = tmp_path / "fix.sql"
     fix.write_text(f":CONNECT {instance}\n{statement}\n")
     done = checked(tmp_path / "exports", case, then=[str(fix)])
-    assert done.tried is not None
-    assert [result.end for result in done.tried.results] == [case.mended]
+    assert done.with_scripts is not None
+    assert [result.end for result in done.with_scripts.results] == [case.mended]
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.needs])
@@ -753,8 +753,8 @@ FINDINGS = {
 def test_findings_of_lint_are_shown_with_the_messages(name: str, tmp_path: Path) -> None:
     done = checked(tmp_path, CASES[name])
     [group] = done.groups
-    found = [(one.code, one.instance_name, one.database_name, one.object) for one in done.findings_on(group)]
-    assert set(FINDINGS[name]) <= set(found)
+    findings = [(one.code, one.instance_name, one.database_name, one.object) for one in done.findings_on(group)]
+    assert set(FINDINGS[name]) <= set(findings)
     assert set(done.findings_on(group)) == set(done.findings)
 
 
@@ -774,8 +774,8 @@ def test_an_assumed_address_is_reported(tmp_path: Path) -> None:
     done = checked(tmp_path, CASES["an address that reads like the one instance whose endpoint was not exported"])
     [group] = as_object(done)["groups"]
     assert group["path"]["assumed"] == [{"address": "TCP://stock:4022", "instance_name": "STOCK"}]
-    told = "  - judging by its name, 'STOCK' listens at 'TCP://stock:4022': its own addresses are not known\n"
-    assert told in print_check(done)
+    line = "  - judging by its name, 'STOCK' listens at 'TCP://stock:4022': its own addresses are not known\n"
+    assert line in print_check(done)
 
 
 def test_one_message_is_explained_to_its_end(tmp_path: Path) -> None:
@@ -783,11 +783,11 @@ def test_one_message_is_explained_to_its_end(tmp_path: Path) -> None:
     from routing.commands.checked_message import explain_as_object
 
     done = checked(tmp_path, CASES["no route leads back"])
-    told = print_message(done, "c0000001-0000-4000-8000-000000000000")
-    assert told.startswith("Message 'c0000001-0000-4000-8000-000000000000:I:0:Orders' is stuck: SENT, ")
-    assert "\nFollowed from there, it ends NO_RETURN_PATH\n- there:\n" in told
+    output = print_message(done, "c0000001-0000-4000-8000-000000000000")
+    assert output.startswith("Message 'c0000001-0000-4000-8000-000000000000:I:0:Orders' is stuck: SENT, ")
+    assert "\nFollowed from there, it ends NO_RETURN_PATH\n- there:\n" in output
     last = "  1. 'STOCK', 'Stock': step 5, route 'AutoCreatedLocal', DELAYED"
-    assert f"- and back, the acknowledgement:\n{last}" in told
+    assert f"- and back, the acknowledgement:\n{last}" in output
     [explained] = explain_as_object(done, "c0000001-0000-4000-8000-000000000000")["explained"]
     assert explained["end"] == "NO_RETURN_PATH"
     assert [way["direction"] for way in explained["path"]["ways"]] == ["THERE", "BACK"]

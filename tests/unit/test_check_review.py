@@ -34,14 +34,14 @@ def shop_by_script(folder: Path, script: str, *queue: dict[str, Any], **views: A
     whole_shop(folder, queue, routes={"msdb": [route("AutoCreatedLocal")]}, **views)
     (folder / "SHOP" / "routes.sql").write_text(USE + script)
     results = sorted(check([str(folder)]).results, key=lambda result: result.row["enqueue_time"])
-    return [(result.outcome, [gap.what.name for gap in result.gaps]) for result in results]
+    return [(result.outcome, [gap.missing.name for gap in result.gaps]) for result in results]
 
 
 def test_an_implied_route_is_not_one_of_a_script(tmp_path: Path) -> None:
     """Step 6 comes after all routes of the table. The script has only one of them."""
-    bound = [endpoint(1, far_broker_instance=ORDERS)]
+    dialogs = [endpoint(1, far_broker_instance=ORDERS)]
     other = "CREATE ROUTE S WITH SERVICE_NAME = '//stock', ADDRESS = 'TCP://hub:4022';"
-    assert shop_by_script(tmp_path, other, waiting(1, "//orders"), dialogs=bound) == [
+    assert shop_by_script(tmp_path, other, waiting(1, "//orders"), dialogs=dialogs) == [
         ("NOT_KNOWN", ["ALL_ROUTES"])
     ]
 
@@ -100,7 +100,7 @@ def test_an_unreadable_row_may_decide_a_message(
 ) -> None:
     whole_shop(tmp_path, [waiting(1, "//bill"), waiting(2, "//orders")], **views)
     results = sorted(check([str(tmp_path)]).results, key=lambda result: result.row["enqueue_time"])
-    assert [(result.outcome, [gap.what.name for gap in result.gaps]) for result in results] == outcomes
+    assert [(result.outcome, [gap.missing.name for gap in result.gaps]) for result in results] == outcomes
 
 
 def test_each_message_has_the_handle_of_its_conversation(
@@ -109,8 +109,8 @@ def test_each_message_has_the_handle_of_its_conversation(
     """With and without a conversation endpoint."""
     whole_shop(tmp_path, [waiting(1, "//stock"), waiting(2, "//stock")], dialogs=[endpoint(1)])
     messages = [one for group in of_json(capsys, tmp_path)["groups"] for one in group["messages"]]
-    found = {(one["conversation_handle"], one["conversation_id"]) for one in messages}
-    assert found == {(handle(1), conversation(1)), (handle(2), None)}
+    handles = {(one["conversation_handle"], one["conversation_id"]) for one in messages}
+    assert handles == {(handle(1), conversation(1)), (handle(2), None)}
 
 
 def test_unused_rows_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,9 +125,9 @@ def test_unused_rows_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[s
     whole_shop(tmp_path / "older", [waiting(4, "//stock")])
     for file in (tmp_path / "older" / "SHOP").iterdir():
         file.write_text(file.read_text().replace('"exported_at": "2026-01-05T18', '"exported_at": "2026-01-05T17'))
-    told = printed(capsys, tmp_path)
-    assert "- of 5 rows of transmission_queue: 2 rejected, 1 left out, because a newer export exists\n" in told
-    assert "2 messages in the transmission queues" in told
+    output = printed(capsys, tmp_path)
+    assert "- of 5 rows of transmission_queue: 2 rejected, 1 left out, because a newer export exists\n" in output
+    assert "2 messages in the transmission queues" in output
 
 
 def test_an_explained_message_notes_later_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,7 +144,7 @@ def test_an_explained_message_notes_later_exports(tmp_path: Path, capsys: pytest
 
 def test_a_remedy_for_part_of_a_group_is_not_given_to_all(tmp_path: Path) -> None:
     """A LOCAL route helps messages bound to Orders or to no id, but not to another id."""
-    bound = [
+    dialogs = [
         endpoint(1, far_broker_instance=ORDERS),
         endpoint(2, far_broker_instance=GUID.format("bbbbbbbb")),
         endpoint(3),
@@ -154,7 +154,7 @@ def test_a_remedy_for_part_of_a_group_is_not_given_to_all(tmp_path: Path) -> Non
     statement = "CREATE ROUTE [Route to //orders] WITH SERVICE_NAME = N'//orders', ADDRESS = N'LOCAL';"
     fix = tmp_path / "fix.txt"
     fix.write_text(USE + statement)
-    whole_shop(tmp_path / "all", queue, dialogs=bound, routes=routes)
+    whole_shop(tmp_path / "all", queue, dialogs=dialogs, routes=routes)
     done = check([str(tmp_path / "all")], instance="SHOP", then=[str(fix)])
     helped, other = done.groups
     assert (len(helped.results), len(other.results)) == (2, 1)
@@ -163,8 +163,8 @@ def test_a_remedy_for_part_of_a_group_is_not_given_to_all(tmp_path: Path) -> Non
     assert dict(helped.brokers) == {None: 1, ORDERS: 1}
     assert other.remedy is not None
     assert not other.remedy.is_complete
-    assert done.tried is not None
-    assert [result.outcome for result in done.tried.results] == ["DELIVERED", "DELAYED", "DELIVERED"]
+    assert done.with_scripts is not None
+    assert [result.outcome for result in done.with_scripts.results] == ["DELIVERED", "DELAYED", "DELIVERED"]
 
 
 def test_messages_that_two_routes_led_back_are_two_groups(
@@ -185,8 +185,8 @@ def test_messages_that_two_routes_led_back_are_two_groups(
         routes={"Orders": led, "msdb": [route("AutoCreatedLocal")], "Stock": []},
     )
     groups = of_json(capsys, tmp_path)["groups"]
-    told = [(one["outcome"], one["route_name"], one["rerouted_from"], one["count"]) for one in groups]
-    assert sorted(told) == [
+    rows = [(one["outcome"], one["route_name"], one["rerouted_from"], one["count"]) for one in groups]
+    assert sorted(rows) == [
         ("DELIVERED", "AutoCreatedLocal", "HomeA", 1),
         ("DELIVERED", "AutoCreatedLocal", "HomeAny", 1),
     ]

@@ -33,7 +33,7 @@ NO_ENDPOINT = dict.fromkeys(("endpoint_id", "is_message_forwarding_enabled", "ma
 """The row of an instance without an endpoint."""
 
 
-def told(
+def words_and_statements(
     folder: Path, service: str, status: str, number: int | None = None, **views: Any
 ) -> tuple[str, str | None]:
     """The words and the statements for one message of SHOP with a status."""
@@ -83,7 +83,7 @@ OWNER = [
 @pytest.mark.parametrize("number", [28005, None], ids=["numbered", "by its text"])
 @pytest.mark.parametrize(("inner", "cause"), OWNER)
 def test_the_owner_of_a_restored_database(inner: int, cause: str, number: int | None, tmp_path: Path) -> None:
-    words, statement = told(tmp_path, "//orders", ENQUEUING.format(inner, cause), number)
+    words, statement = words_and_statements(tmp_path, "//orders", ENQUEUING.format(inner, cause), number)
     assert statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Orders] TO [sa];"
     assert "owner of the database" in words
 
@@ -98,7 +98,7 @@ def test_the_owner_in_another_language_and_of_another_database(tmp_path: Path) -
         "services": {"msdb": [], "Orders": [], "Bill]s": [{"name": "//bills"}]},
         "routes": {"msdb": [], "Orders": [route("AutoCreatedLocal")], "Bill]s": []},
     }
-    words, statement = told(
+    words, statement = words_and_statements(
         tmp_path, "//bills", "Ausnahme beim Einreihen. Fehler: 15517, Status: 1.", 28005, **views
     )
     assert statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Bill]]s] TO [sa];"
@@ -107,7 +107,7 @@ def test_the_owner_in_another_language_and_of_another_database(tmp_path: Path) -
 
 def test_the_owner_where_no_dialog_was_exported(tmp_path: Path) -> None:
     views = {"conversation_endpoints": None, "services": None, "databases": None}
-    words, statement = told(tmp_path, "//orders", ENQUEUING.format(15517, DBO), **views)
+    words, statement = words_and_statements(tmp_path, "//orders", ENQUEUING.format(15517, DBO), **views)
     assert statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Orders] TO [sa];"
     assert "do not show which database holds the service" in words
 
@@ -213,8 +213,8 @@ OF_ORDERS = [
 def test_causes_that_hold_back_a_local_message(
     status: str, number: int | None, words: str, statement: str | None, tmp_path: Path
 ) -> None:
-    found, text = told(tmp_path, "//orders", status, number)
-    assert words in found
+    shown, text = words_and_statements(tmp_path, "//orders", status, number)
+    assert words in shown
     assert (text or "").startswith(statement or "")
     assert (text is None) == (statement is None)
 
@@ -246,16 +246,20 @@ def test_one_message_without_a_verdict_is_shown_with_its_status(
     export(tmp_path, "SHOP", transmission_queue={"Orders": [row]})
     asked = ["check", str(tmp_path), "--message", row["conversation_handle"]]
     assert main([*asked, *UNWRAPPED]) == 0
-    told = capsys.readouterr().out
-    assert "SQL Server says: 9755, 'An error occurred while receiving data: '10061(No)'.'. Nothing listens" in told
+    output = capsys.readouterr().out
+    assert (
+        "SQL Server says: 9755, 'An error occurred while receiving data: '10061(No)'.'. Nothing listens" in output
+    )
     assert main([*asked, "--format", "json"]) == 0
     [explained] = json.loads(capsys.readouterr().out)["explained"]
     assert (explained["error_number"], explained["verdict"]) == (9755, None)
 
 
-def test_a_client_that_is_there_has_its_own_trouble(tmp_path: Path) -> None:
-    held = {"msdb": [], "Orders": [{"name": CLIENT}]}
-    words, statement = told(tmp_path, CLIENT, ENQUEUING.format(15404, "Could not obtain"), services=held)
+def test_an_existing_client_has_its_own_trouble(tmp_path: Path) -> None:
+    services = {"msdb": [], "Orders": [{"name": CLIENT}]}
+    words, statement = words_and_statements(
+        tmp_path, CLIENT, ENQUEUING.format(15404, "Could not obtain"), services=services
+    )
     assert statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Orders] TO [sa];"
     assert "nobody waits" not in words
 
@@ -265,7 +269,7 @@ def test_a_client_that_is_there_has_its_own_trouble(tmp_path: Path) -> None:
 def test_a_request_of_another_conversation_is_reported(
     number: int, dialogs: dict[str, Any], tmp_path: Path
 ) -> None:
-    words, _ = told(tmp_path, "//nobody", "Irgendetwas.", number, **dialogs)
+    words, _ = words_and_statements(tmp_path, "//nobody", "Irgendetwas.", number, **dialogs)
     assert "BrokerConfiguration service" in words
     assert "another language" not in words
 
@@ -273,7 +277,9 @@ def test_a_request_of_another_conversation_is_reported(
 def test_a_broker_kept_off_by_another_database_is_reported_without_a_verdict(tmp_path: Path) -> None:
     listed = [database("Orders", "0d0d0d0d", 5, 0), database("Copy", "0d0d0d0d", 6, 1)]
     rest: dict[str, Any] = {"databases": listed, "conversation_endpoints": None, "routes": None}
-    words, statement = told(tmp_path, "//orders", "The broker is disabled in the sender's database.", **rest)
+    words, statement = words_and_statements(
+        tmp_path, "//orders", "The broker is disabled in the sender's database.", **rest
+    )
     assert "error 9772" in words
     assert "-- ALTER DATABASE [Copy] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;" in (statement or "")
 
@@ -288,7 +294,9 @@ def test_a_text_of_another_number_is_shown_beside_many_of_one(tmp_path: Path) ->
 
 def test_the_target_queue_of_another_instance(tmp_path: Path) -> None:
     stock(tmp_path)
-    words, statement = told(tmp_path, "//stock", 'The service queue "S" is currently disabled.', **to_stock())
+    words, statement = words_and_statements(
+        tmp_path, "//stock", 'The service queue "S" is currently disabled.', **to_stock()
+    )
     assert (statement or "").startswith("USE [Stock];\nALTER QUEUE [S] WITH STATUS = ON;")
     assert words.startswith("On STOCK: The target queue is off")
 
@@ -308,7 +316,7 @@ CONNECTIONS = [
 @pytest.mark.parametrize(("error", "words"), CONNECTIONS)
 def test_the_error_of_a_connection_is_explained(error: str, words: str, text: str, tmp_path: Path) -> None:
     number = None if text.startswith("An") else 9759
-    assert words in told(tmp_path, "//stock", text.format(error), number)[0]
+    assert words in words_and_statements(tmp_path, "//stock", text.format(error), number)[0]
 
 
 @pytest.mark.parametrize("error", ["10061(No)", "10054(No)", "64(No)"])
@@ -330,14 +338,14 @@ def test_a_wrong_port_is_corrected(
 ) -> None:
     if is_known:
         stock(tmp_path)
-    found = told(tmp_path, "//stock", RECEIVING.format(error), **to_stock(address))
-    assert found[1] == statement
+    shown = words_and_statements(tmp_path, "//stock", RECEIVING.format(error), **to_stock(address))
+    assert shown[1] == statement
 
 
 def test_a_wrong_port_is_corrected_where_no_dialog_was_exported(tmp_path: Path) -> None:
     shop: dict[str, Any] = {**to_stock("TCP://stock:1433"), "conversation_endpoints": None}
     stock(tmp_path)
-    words, statement = told(tmp_path, "//stock", RECEIVING.format("10054(No)"), **shop)
+    words, statement = words_and_statements(tmp_path, "//stock", RECEIVING.format("10054(No)"), **shop)
     assert statement == "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stock:4022';"
     assert "port 1433, which is for T-SQL connections" in words
 
@@ -371,7 +379,7 @@ def test_a_status_is_answered_with_only_the_queue_exported(
 
 def test_nothing_listens_where_there_is_no_endpoint(tmp_path: Path) -> None:
     stock(tmp_path, service_broker_endpoints=[NO_ENDPOINT])
-    words, statement = told(tmp_path, "//stock", RECEIVING.format("10061(No)"), **to_stock())
+    words, statement = words_and_statements(tmp_path, "//stock", RECEIVING.format("10061(No)"), **to_stock())
     assert "On STOCK: Nothing listens at 'TCP://stock:4022': 'STOCK' has no Service Broker endpoint" in words
     assert (statement or "").startswith(
         "-- USE [master];\n-- CREATE ENDPOINT [ServiceBrokerEndpoint] STATE = STARTED"
@@ -380,17 +388,17 @@ def test_nothing_listens_where_there_is_no_endpoint(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("status", ["The Service Broker protocol transport is disabled or not configured."])
 def test_the_sender_has_no_endpoint(status: str, tmp_path: Path) -> None:
-    words, statement = told(tmp_path, "//stock", status, service_broker_endpoints=None)
+    words, statement = words_and_statements(tmp_path, "//stock", status, service_broker_endpoints=None)
     assert "has no Service Broker endpoint" in words
     assert (statement or "").startswith("-- USE [master];\n-- CREATE ENDPOINT [ServiceBrokerEndpoint]")
-    words, statement = told(tmp_path / "with", "//stock", status)
+    words, statement = words_and_statements(tmp_path / "with", "//stock", status)
     assert "check that it is STARTED" in words
     assert "-- ALTER ENDPOINT [<endpoint>] STATE = STARTED;" in (statement or "")
 
 
 @pytest.mark.parametrize("status", ["", "The target service name could not be found."])
 def test_a_sender_without_an_endpoint_is_foreseen(status: str, tmp_path: Path) -> None:
-    words, statement = told(tmp_path, "//stock", status, service_broker_endpoints=[NO_ENDPOINT])
+    words, statement = words_and_statements(tmp_path, "//stock", status, service_broker_endpoints=[NO_ENDPOINT])
     assert words.startswith("On SHOP: The sending instance has no Service Broker endpoint")
     assert (statement or "").startswith("-- USE [master];\n-- CREATE ENDPOINT [ServiceBrokerEndpoint]")
     [local] = check(
@@ -413,11 +421,11 @@ TWINS = [
 @pytest.mark.parametrize(("databases", "words"), TWINS)
 def test_a_doubled_broker_id_is_foreseen(databases: list[Any], words: str, tmp_path: Path) -> None:
     listed = [database("msdb", "d4d4d4d4", 4), *databases]
-    found, statement = told(
+    shown, statement = words_and_statements(
         tmp_path, "//orders", "The broker is disabled in the sender's database.", databases=listed
     )
-    assert words in found
-    assert "9772" in found
+    assert words in shown
+    assert "9772" in shown
     if "cannot" in words:
         assert "-- ALTER DATABASE [Orders] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;" in (statement or "")
         assert "-- ALTER DATABASE [Copy] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;" in (statement or "")
@@ -467,14 +475,14 @@ def test_missing_objects_are_looked_up_at_the_destination(
     shop: dict[str, Any] = {**to_stock(), "services": {"msdb": [], "Orders": [{"name": "//from"}]}}
     if dialogs == "unknown":
         shop["conversation_endpoints"] = None
-    found, text = told(tmp_path, "//stock", "The target service broker is unreachable.", **shop)
-    assert words in found
+    shown, text = words_and_statements(tmp_path, "//stock", "The target service broker is unreachable.", **shop)
+    assert words in shown
     assert statement is None or text == statement
 
 
 def test_a_destination_that_is_not_known(tmp_path: Path) -> None:
-    found, statement = told(tmp_path, "//stock", "The target service broker is unreachable.")
-    assert "Compare the names of the service and the broker instance" in found
+    shown, statement = words_and_statements(tmp_path, "//stock", "The target service broker is unreachable.")
+    assert "Compare the names of the service and the broker instance" in shown
     assert statement is None
 
 
@@ -490,7 +498,7 @@ def test_a_destination_that_is_not_known(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("service", ["//stock", "//orders"])
 def test_a_status_is_of_the_last_attempt(status: str, number: int | None, service: str, tmp_path: Path) -> None:
-    words, statement = told(tmp_path, service, status, number)
+    words, statement = words_and_statements(tmp_path, service, status, number)
     assert words.startswith("On SHOP: The status is of the last attempt")
     assert "after 4, 8, 16, 32 and then every 64 seconds." in words
     assert words.index("Wait, and export the queue again") < words.index("and compare")
@@ -503,7 +511,7 @@ def test_a_client_of_query_notifications_is_gone(number: int | None, broker: str
     service = "SqlQueryNotificationService-6ed7b9a7-1111-4b4b-8f2c-1a2b3c4d5e6f"
     dialogs = [endpoint(1, far_broker_instance=None if broker is None else GUID.format(broker))]
     status = "" if number is None else f"Cannot find the remote service '{service}' because it does not exist."
-    words, statement = told(tmp_path, service, status, number, dialogs=dialogs)
+    words, statement = words_and_statements(tmp_path, service, status, number, dialogs=dialogs)
     assert "nobody waits for these messages" in words
     assert f"WHERE far_service = N'{service}';" in (statement or "")
     assert "    END CONVERSATION @handle WITH CLEANUP;" in (statement or "")
@@ -524,8 +532,8 @@ NOTIFIED = [
 def test_an_event_notification_is_recreated(
     sender: str, service: str, broker: str | None, words: str, part: str, tmp_path: Path
 ) -> None:
-    bound = None if broker is None else GUID.format(broker)
-    queue = [waiting(1, service, from_service_name=sender, to_broker_instance=bound)]
+    broker_id = None if broker is None else GUID.format(broker)
+    queue = [waiting(1, service, from_service_name=sender, to_broker_instance=broker_id)]
     whole_shop(tmp_path, queue)
     [group] = check([str(tmp_path)]).groups
     [advice] = group.advice
@@ -558,7 +566,7 @@ def test_two_statuses_of_one_group_are_both_answered(tmp_path: Path) -> None:
     ],
 )
 def test_a_delaying_verdict_comes_before_its_status(status: str, adds: bool, tmp_path: Path) -> None:
-    words, statement = told(tmp_path, "//nobody", status)
+    words, statement = words_and_statements(tmp_path, "//nobody", status)
     assert words.startswith("On SHOP: No known database holds service '//nobody'")
     assert ("owner of the database" in words or "another language" in words) == adds
     assert "CREATE ROUTE" in (statement or "")

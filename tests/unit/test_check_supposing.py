@@ -116,7 +116,7 @@ def test_remedies_for_every_case(
 ) -> None:
     group = only_group(tmp_path, **views)
     assert (group.first.outcome, group.verdict) == ("NOT_KNOWN", None)
-    assert [(miss.name, miss.differences) for miss in group.near] == near
+    assert [(miss.name, miss.differences) for miss in group.near_misses] == near
     assert (group.remedy and group.remedy.statement) == statement
 
 
@@ -124,17 +124,17 @@ def test_contradicted_remedies_are_left_out(tmp_path: Path) -> None:
     refused = "Connection attempt failed with error: '10061(No connection could be made)'."
     routes = {"Orders": [LOCAL, route("To", "//Billing", FAR)]}
     group = only_group(tmp_path, transmission_queue=queue(transmission_status=refused), routes=routes)
-    assert [miss.name for miss in group.near] == ["To"]
+    assert [miss.name for miss in group.near_misses] == ["To"]
     assert not any("ALTER ROUTE" in (advice.remedy.statement or "") for advice in group.advice)
 
 
 def test_missing_knowledge_is_reported(tmp_path: Path) -> None:
     export(tmp_path, "SHOP", transmission_queue=queue(), routes={"Orders": [LOCAL, route("To", "//Billing", FAR)]})
-    told = print_check(check([str(tmp_path)]))
-    assert "1. NOT_KNOWN: 1 message from 'SHOP', database 'Orders' to service '//billing'" in told
-    assert "near: route 'To' of 'SHOP', database 'Orders' names '//Billing': it differs in case" in told
-    assert "missing: 'SHOP', database 'Orders': the dialogs of the messages in its queue" in told
-    assert "what to do on 'SHOP', as far as is known:\n  - Route 'To' of 'Orders' names '//Billing'" in told
+    output = print_check(check([str(tmp_path)]))
+    assert "1. NOT_KNOWN: 1 message from 'SHOP', database 'Orders' to service '//billing'" in output
+    assert "near: route 'To' of 'SHOP', database 'Orders' names '//Billing': it differs in case" in output
+    assert "missing: 'SHOP', database 'Orders': the dialogs of the messages in its queue" in output
+    assert "what to do on 'SHOP', as far as is known:\n  - Route 'To' of 'Orders' names '//Billing'" in output
 
 
 def test_a_database_without_a_name_is_not_used(tmp_path: Path) -> None:

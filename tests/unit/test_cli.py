@@ -77,7 +77,7 @@ def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert_golden_help(f"help_{command or 'sbroute'}.txt", out)
 
 
-def test_every_command_has_its_help_here(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert sorted(cli._COMMANDS) == sorted(COMMANDS)
     ended("--help")
     shown = capsys.readouterr().out
@@ -106,7 +106,7 @@ def test_a_wrong_command_line_is_one_sentence(line: str, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("resolve --confg a.yaml", "sbroute resolve: unknown option '--confg', did you mean --config?"),
         ("lint --confg=a.yaml", "sbroute lint: unknown option '--confg', did you mean --config?"),
@@ -135,10 +135,10 @@ def test_a_wrong_command_line_is_one_sentence(line: str, capsys: pytest.CaptureF
         ("demo extra", "sbroute: unexpected argument 'extra'"),
     ],
 )
-def test_a_wrong_word_suggests_the_nearest(line: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_word_suggests_the_nearest(line: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(*line.split()) == 2
-    program = told.partition(":")[0]
-    assert capsys.readouterr() == ("", f"{told} (see {program} --help)\n")
+    program = expected.partition(":")[0]
+    assert capsys.readouterr() == ("", f"{expected} (see {program} --help)\n")
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_fault_of_the_configuration(tmp_path: Path, capsys: pytest.CaptureFixt
     assert_golden("config_faults.txt", err.replace(str(tmp_path), "FOLDER"))
 
 
-def test_a_time_to_try_again_is_for_incremental_mode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_now_is_only_for_incremental_mode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Told before Spark is started."""
     file = str(_configured(tmp_path))
     assert cli.main(["resolve", "--config", file, "--now", "2026-01-05"]) == 2
@@ -269,8 +269,8 @@ def test_progress_in_a_pipe_is_json_only(line: str, shown: list[str], capsys: py
     console.note("note")
     out, err = capsys.readouterr()
     assert out == ""
-    told = err.splitlines()
-    assert [json.loads(text)["message"] if "json" in line else text for text in told] == shown
+    lines = err.splitlines()
+    assert [json.loads(text)["message"] if "json" in line else text for text in lines] == shown
 
 
 def test_a_stage_is_reported_with_its_fields(capsys: pytest.CaptureFixture[str]) -> None:
@@ -282,8 +282,8 @@ def test_a_stage_is_reported_with_its_fields(capsys: pytest.CaptureFixture[str])
     console.progress(Progress("keys", 1.23456, 12_000))
     console.progress(Progress("write", 2.0))
     console.note("note: \x1b[2J", "warning")
-    told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [{name: line[name] for name in line if name != "time"} for line in told] == [
+    events = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [{name: line[name] for name in line if name != "time"} for line in events] == [
         {"level": "info", "message": "starting Spark"},
         {
             "level": "info",
@@ -300,8 +300,8 @@ def test_a_stage_is_reported_with_its_fields(capsys: pytest.CaptureFixture[str])
 
 def test_ended_stages_are_reported() -> None:
     """A stage that is entered twice is reported twice with its details. A failed stage has no end."""
-    told: list[Progress] = []
-    clock = StageClock(told.append)
+    reported: list[Progress] = []
+    clock = StageClock(reported.append)
     with clock.stage("read"):
         pass
     with clock.stage("keys") as tally:
@@ -310,10 +310,10 @@ def test_ended_stages_are_reported() -> None:
         tally.rows = 0
     with pytest.raises(StorageError, match="in stage write: no space"), clock.stage("write"):
         raise OSError("no space")
-    over = [(one.stage, one.rows) for one in told if one.seconds is not None]
+    over = [(one.stage, one.rows) for one in reported if one.seconds is not None]
     assert over == [("read", None), ("keys", 7), ("read", 0)]
-    assert [str(one) for one in told if one.seconds is None] == ["read", "keys", "read", "write"]
-    assert [one.seconds is None for one in told] == [True, False, True, False, True, False, True]
+    assert [str(one) for one in reported if one.seconds is None] == ["read", "keys", "read", "write"]
+    assert [one.seconds is None for one in reported] == [True, False, True, False, True, False, True]
     assert list(clock.seconds) == ["read", "keys"]
 
 
@@ -321,10 +321,10 @@ def test_ended_stages_are_reported() -> None:
 def test_the_last_line_of_a_run_that_failed(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(_configured(tmp_path))
     assert ended("resolve", "--config", file, "--now", "noon", "--log-format", "json", *line.split()) == 2
-    told = json.loads(capsys.readouterr().err)
-    assert set(told) == {"time", "level", "message", "run_id"}
+    event = json.loads(capsys.readouterr().err)
+    assert set(event) == {"time", "level", "message", "run_id"}
     # One of its own, where none is given.
-    assert told["run_id"] == "r1" if line else re.fullmatch("[0-9a-f-]{36}", told["run_id"])
+    assert event["run_id"] == "r1" if line else re.fullmatch("[0-9a-f-]{36}", event["run_id"])
 
 
 _SPARK_FREE = """
@@ -376,14 +376,14 @@ def test_a_missing_java_is_one_sentence(tmp_path: Path, home: str | None) -> Non
     programs.mkdir()
     # What Spark's own start script calls, and nothing else.
     for name in ("bash", "sh", "env", "dirname", "uname", "ls", "cat", "grep", "sed", "ps"):
-        if (found := shutil.which(name)) is not None:
-            (programs / name).symlink_to(found)
+        if (program := shutil.which(name)) is not None:
+            (programs / name).symlink_to(program)
     unset = ("JAVA_HOME", "SPARK_HOME", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
     # Tables that are read without it, so that it is missed at the last.
     save_estate(small_estate(), tmp_path)
-    kept = {key: value for key, value in os.environ.items() if key not in unset}
+    variables = {key: value for key, value in os.environ.items() if key not in unset}
     line = ["resolve", "--config", str(_configured(tmp_path))]
-    environment = {**kept, "PATH": str(programs), **({} if home is None else {"JAVA_HOME": home})}
+    environment = {**variables, "PATH": str(programs), **({} if home is None else {"JAVA_HOME": home})}
     done = subprocess.run(
         [sys.executable, "-m", "routing", *line, "--engine", "spark", "--quiet"],
         capture_output=True,

@@ -147,22 +147,22 @@ def answers(job: Path, capsys: pytest.CaptureFixture[str], rewrite: Callable[[Pa
     folder = job.parent
     config, now = ("--config", str(job), "--format", "json"), ("--now", "2026-01-06T12:00:00Z")
     rewrite(folder / "in")
-    said: dict[str, Any] = {}
-    said["resolve"] = run(capsys, "resolve", *config, "--engine", "local")
+    printed: dict[str, Any] = {}
+    printed["resolve"] = run(capsys, "resolve", *config, "--engine", "local")
     rewrite(folder / "out")
-    said["again"] = run(capsys, "resolve", *config, "--engine", "local")
+    printed["again"] = run(capsys, "resolve", *config, "--engine", "local")
     rewrite(folder / "out")
     for message in ("m1", "m9"):
-        said[f"explain {message}"] = run(capsys, "explain", *config, "--message-id", message)
-        said[f"trace {message}"] = run(capsys, "trace", *config, "--message-id", message)
-    said["messages"] = run(capsys, "messages", *config)
-    said["waiting"] = run(capsys, "messages", *config, "--waiting", "--instance", "hub")
-    said["report"] = run(capsys, "report", *config, "--out", str(folder / "page.html"), *now)
-    said["lint"] = run(capsys, "lint", *config, *now, "--messages")
-    said["diff"] = run(capsys, "diff", *config, "--with-script", str(script(folder)), "--instance", "hub")
-    said["reconcile"] = run(capsys, "reconcile", *config)
-    said["runs"] = run(capsys, "runs", *config)
-    return {name: text.replace(str(folder), "") for name, text in said.items()}
+        printed[f"explain {message}"] = run(capsys, "explain", *config, "--message-id", message)
+        printed[f"trace {message}"] = run(capsys, "trace", *config, "--message-id", message)
+    printed["messages"] = run(capsys, "messages", *config)
+    printed["waiting"] = run(capsys, "messages", *config, "--waiting", "--instance", "hub")
+    printed["report"] = run(capsys, "report", *config, "--out", str(folder / "page.html"), *now)
+    printed["lint"] = run(capsys, "lint", *config, *now, "--messages")
+    printed["diff"] = run(capsys, "diff", *config, "--with-script", str(script(folder)), "--instance", "hub")
+    printed["reconcile"] = run(capsys, "reconcile", *config)
+    printed["runs"] = run(capsys, "runs", *config)
+    return {name: text.replace(str(folder), "") for name, text in printed.items()}
 
 
 def script(folder: Path) -> Path:
@@ -204,9 +204,9 @@ def test_every_command_reads_files_of_other_types(
     if "said" not in usual:
         usual["said"] = answers(save(usual["folder"]), capsys, lambda _: None)
     rewrite = rewrite_by_deltalake if form == "deltalake" else lambda folder: rewrite_files(folder, FILES[form])
-    said = answers(save(tmp_path / "job"), capsys, rewrite)
+    printed = answers(save(tmp_path / "job"), capsys, rewrite)
     for name, text in usual["said"].items():
-        assert said[name] == text, name
+        assert printed[name] == text, name
 
 
 def test_deltalake_writes_views_of_texts(tmp_path: Path) -> None:
@@ -320,7 +320,7 @@ def test_a_column_without_a_type_is_read_as_nulls() -> None:
 
 
 @pytest.mark.parametrize("kind", [pyarrow.large_string(), pyarrow.string_view()], ids=str)
-def test_texts_far_down_in_a_file_are_folded(kind: pyarrow.DataType, tmp_path: Path) -> None:
+def test_large_texts_in_later_parts_are_folded(kind: pyarrow.DataType, tmp_path: Path) -> None:
     """Arrow reads a file in parts, and its functions mistake all but the first of large texts that it has cast."""
     rows = pyarrow.table({"name": pyarrow.array([f"K{number:06d}" for number in range(300_000)], kind)})
     parquet.write_table(rows, tmp_path / "a.parquet", row_group_size=300_000)
@@ -332,7 +332,7 @@ def test_texts_far_down_in_a_file_are_folded(kind: pyarrow.DataType, tmp_path: P
 
 
 @pytest.mark.long
-def test_a_large_part_becomes_several() -> None:
+def test_large_text_columns_are_split() -> None:
     """One array has at most 2 GiB of texts, but a small dictionary may represent more."""
     long = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 5, "int32"), pyarrow.array(["x" * (1 << 29)]))
     column = as_dataset(pyarrow.table({"name": long})).to_table()["name"]

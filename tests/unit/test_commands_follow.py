@@ -103,5 +103,5 @@ COMMANDS: dict[str, Callable[[str, Path], str | None]] = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("service", [STEPS, TIERS], ids=["steps", "tiers"])
-def test_the_route_that_comes_first(service: str, command: str, tmp_path: Path) -> None:
+def test_all_commands_use_the_same_first_route(service: str, command: str, tmp_path: Path) -> None:
     assert COMMANDS[command](service, tmp_path) == FIRST[service]

@@ -55,10 +55,10 @@ def test_a_table_without_a_log_has_no_version(tmp_path: Path, text: str) -> None
 
 def test_marks_are_read_and_other_texts_are_ignored(tmp_path: Path) -> None:
     table = log_of(tmp_path, written(RUN_A.as_text()), written("4c1d"), written('{"sbroute": 1}'), written("[]"))
-    found = TableLog(NO_SPARK, table).commits_after(-1)
-    assert [commit.version for commit in found] == [0, 1, 2, 3]
-    assert [commit.commit_mark for commit in found] == [RUN_A, None, None, None]
-    assert [commit.metadata for commit in found][1:3] == ["4c1d", '{"sbroute": 1}']
+    commits = TableLog(NO_SPARK, table).commits_after(-1)
+    assert [commit.version for commit in commits] == [0, 1, 2, 3]
+    assert [commit.commit_mark for commit in commits] == [RUN_A, None, None, None]
+    assert [commit.metadata for commit in commits][1:3] == ["4c1d", '{"sbroute": 1}']
     assert [commit.version for commit in TableLog(NO_SPARK, table).commits_after(2)] == [3]
     assert TableLog(NO_SPARK, table).commits_after(3) == []
 
@@ -117,9 +117,9 @@ def test_a_merge_right_after_its_announcement_is_marked(
 ) -> None:
     table = log_of(tmp_path, written(), *infos, written())
     log = TableLog(NO_SPARK, table)
-    for found in (log.commits_after(-1), [*log.history()][::-1]):
-        assert [commit.version for commit in found] == [*range(len(infos) + 2)]
-        assert [commit.version - 1 for commit in found if commit.commit_mark is not None] == marked
+    for commits in (log.commits_after(-1), [*log.history()][::-1]):
+        assert [commit.version for commit in commits] == [*range(len(infos) + 2)]
+        assert [commit.version - 1 for commit in commits if commit.commit_mark is not None] == marked
 
 
 @pytest.mark.parametrize(("removed", "after"), [(0, -1), (1, 0), (2, 0)])
@@ -152,7 +152,7 @@ def test_files_are_read_lazily(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("between", [0, 60])
-def test_a_restore_has_its_mark_in_the_history_too(tmp_path: Path, between: int) -> None:
+def test_an_announced_restore_is_marked_in_the_history(tmp_path: Path, between: int) -> None:
     maintained = [{"operation": "OPTIMIZE"}] * between
     table = log_of(tmp_path, written(), _announced(RESTORE_4), *maintained, _restored(4), written(), _restored(4))
     marks = {commit.version: commit.commit_mark for commit in TableLog(NO_SPARK, table).history()}

@@ -172,7 +172,7 @@ def test_another_encoding_behind_a_uri() -> None:
         read_text(spark, "s3a://b/job.yaml")
 
 
-def test_utf_8_with_its_mark_is_read(tmp_path: Path) -> None:
+def test_utf_8_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_bytes(yaml.safe_dump(WHOLE).encode("utf-8-sig"))
     assert load(str(file)).file == str(file)
@@ -371,15 +371,17 @@ def test_outputs_of_other_commands_are_not_outputs_of_resolve() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "taken"),
+    ("place", "other_key"),
     [("data/messages", "tables.messages"), ("out/runs", "output.runs"), ("data/imports", "tables.imports")],
 )
-def test_message_paths_needs_its_own_location(place: str, taken: str) -> None:
+def test_message_paths_needs_its_own_location(place: str, other_key: str) -> None:
     values = {**WHOLE, "tables": {**WHOLE["tables"], "imports": "data/imports"}}
-    assert f"output.message_paths has the location of {taken}" in faults(values, f"output.message_paths={place}")
+    assert f"output.message_paths has the location of {other_key}" in faults(
+        values, f"output.message_paths={place}"
+    )
 
 
-def test_one_decision_time_is_not_for_incremental_mode() -> None:
+def test_as_of_is_refused_in_incremental_mode() -> None:
     text = faults(
         {**WHOLE, "resolve": {"mode": "incremental", "as_of": "2026-01-05"}}, "output.pending_messages=out/pending"
     )

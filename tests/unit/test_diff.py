@@ -51,8 +51,8 @@ Decisions = dict[str, tuple[list[Any], list[Any]]]
 
 def rows_of(done: Diff) -> list[dict[str, Any]]:
     messages: Any = done.messages
-    found: list[dict[str, Any]] = messages.to_pylist()
-    return found
+    rows: list[dict[str, Any]] = messages.to_pylist()
+    return rows
 
 
 def decided(done: Diff) -> Decisions:
@@ -116,9 +116,9 @@ def test_a_script_gives_the_tables_of_its_import(tmp_path: Path) -> None:
     script = written(tmp_path)
     at = ("--scripted-at", AT.isoformat())
     assert main(["import", "tsql", script, "--config", str(tmp_path / "copy.yaml"), "--instance", "hub", *at]) == 0
-    own = config_of(tmp_path / "in", tmp_path / "out")
-    imported = diff(own, config_of(tmp_path / "copy", tmp_path / "out"), at=AT, with_messages=True)
-    tried = diff(own, Scripts([script], "hub"), at=AT, with_messages=True)
+    job = config_of(tmp_path / "in", tmp_path / "out")
+    imported = diff(job, config_of(tmp_path / "copy", tmp_path / "out"), at=AT, with_messages=True)
+    tried = diff(job, Scripts([script], "hub"), at=AT, with_messages=True)
     assert len(rows_of(tried)) == 4
     for name in ("counts", "keys", "routes", "findings"):
         assert list(getattr(tried, name)) == list(getattr(imported, name)), name
@@ -202,11 +202,11 @@ def test_a_version_of_a_table_is_compared_with_the_newest(versions: Path, tmp_pa
         "m4": (["DELAYED", "ROUTE_REQUESTED", *[None] * 4], ["DELAYED", "NO_ROUTE", *[None] * 4]),
     }
     # In its first version the table services has the first of two rows.
-    several = diff(settings, TableVersions({"routes": 3, "services": 0}), at=AT, with_messages=True)
-    held = ["DELIVERED", "LOCAL_SERVICE", "Store", "LOCAL", None, "Store"]
-    lost = (["DELAYED", "SERVICE_NOT_FOUND", "Store", None, None, None], held)
-    assert decided(several) == {"m1": lost, "m2": lost}
-    assert several.before.label.endswith("with routes at version 3, services at version 0")
+    with_services = diff(settings, TableVersions({"routes": 3, "services": 0}), at=AT, with_messages=True)
+    expected = ["DELIVERED", "LOCAL_SERVICE", "Store", "LOCAL", None, "Store"]
+    lost = (["DELAYED", "SERVICE_NOT_FOUND", "Store", None, None, None], expected)
+    assert decided(with_services) == {"m1": lost, "m2": lost}
+    assert with_services.before.label.endswith("with routes at version 3, services at version 0")
 
 
 def test_a_missing_version_is_refused(versions: Path, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_valid_versions_are_read(texts: list[str], found: dict[str, int]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("texts", "told"),
+    ("texts", "expected"),
     [
         (["3", "routes=4"], "--against-version gives a version of routes twice"),
         (["rotes=4"], r"'rotes' is not a table with versions to compare \(did you mean routes\?\)"),
@@ -247,12 +247,12 @@ def test_valid_versions_are_read(texts: list[str], found: dict[str, int]) -> Non
         ([""], "takes N or KEY=N"),
     ],
 )
-def test_invalid_versions_are_refused(texts: list[str], told: str) -> None:
-    with pytest.raises(ContractError, match=told):
+def test_invalid_versions_are_refused(texts: list[str], expected: str) -> None:
+    with pytest.raises(ContractError, match=expected):
         versions_of(texts)
 
 
-def test_words_of_fail_on() -> None:
+def test_values_of_fail_on_are_checked() -> None:
     assert words_of([]) == ()
     assert words_of(["delayed", "dropped, rejected", "delayed"]) == ("delayed", "dropped", "rejected")
     with pytest.raises(ContractError, match=r"unknown word 'delaid' \(did you mean delayed\?\)"):
@@ -319,10 +319,10 @@ def test_worse_endings_come_first() -> None:
     ]
 
 
-def side(*routes: dict[str, Any], at: datetime = AT) -> OneSide:
-    found = micros(at)
-    assert found is not None
-    return OneSide("side", found, {"routes": columns_of_rows(list(routes), ROUTES)})
+def side_of(*routes: dict[str, Any], at: datetime = AT) -> OneSide:
+    moment = micros(at)
+    assert moment is not None
+    return OneSide("side", moment, {"routes": columns_of_rows(list(routes), ROUTES)})
 
 
 FAR = route("Far", "//far", "tcp://far:1", broker_instance="{ABC}", mirror_address="")
@@ -331,7 +331,7 @@ TWO = "2026-01-05T14:00:00Z"
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "found"),
+    ("before", "after", "expected"),
     [
         ([], [], []),
         ([FAR], [FAR], []),
@@ -351,13 +351,13 @@ TWO = "2026-01-05T14:00:00Z"
         ([FAR], [{**FAR, "valid_to": NOON, "address": "tcp://old:1"}, {**FAR, "valid_from": NOON}], []),
     ],
 )
-def test_routes_that_differ(before: list[Any], after: list[Any], found: list[Any]) -> None:
-    changes = find_route_changes(DiffSides(side(*before), side(*after)))
-    assert [(row["change"], row["name"]) for row in changes] == found
+def test_routes_that_differ(before: list[Any], after: list[Any], expected: list[Any]) -> None:
+    changes = find_route_changes(DiffSides(side_of(*before), side_of(*after)))
+    assert [(row["change"], row["name"]) for row in changes] == expected
 
 
 def test_routes_of_two_times() -> None:
-    ends = side({**FAR, "lifetime": TWO})
+    ends = side_of({**FAR, "lifetime": TWO})
     later = OneSide("later", micros(datetime(2026, 1, 5, 14, tzinfo=timezone.utc)) or 0, ends.settings)
     [row] = find_route_changes(DiffSides(ends, later))
     assert row["change"] == "removed"
@@ -440,7 +440,7 @@ def of_services(*services: str) -> list[dict[str, list[str]]]:
 
 
 @pytest.mark.parametrize(
-    ("after", "found"),
+    ("after", "expected"),
     [
         (added("routes"), []),
         (altered("instances", 0, addresses=["tcp://hub:4023"]), ALL_OF_HUB),
@@ -469,11 +469,11 @@ def of_services(*services: str) -> list[dict[str, list[str]]]:
         (altered("route_requests", 0, message_id="m00"), []),
     ],
 )
-def test_messages_that_an_edit_may_change(after: Tables, found: list[Any]) -> None:
+def test_messages_that_an_edit_may_change(after: Tables, expected: list[Any]) -> None:
     before = added("routes")
     both = [GivenTables(name, micros(AT) or 0, arrow(tables)) for name, tables in (("a", before), ("b", after))]
     settings_alone = [GivenTables(one.label, one.at, {key: one.tables[key] for key in SETTINGS}) for one in both]
-    assert find_affected(read(*settings_alone)).filters == found
+    assert find_affected(read(*settings_alone)).filters == expected
 
 
 LATER = datetime(2026, 1, 5, 14, tzinfo=timezone.utc)
@@ -484,7 +484,7 @@ EXPIRED = ["DROPPED", "DIALOG_EXPIRED", None, None, None, None]
 
 
 @pytest.mark.parametrize(
-    ("columns", "found"),
+    ("columns", "expected"),
     [
         ({}, {}),
         # Between 13:00 and 14:00, the end included and the beginning not.
@@ -498,10 +498,10 @@ EXPIRED = ["DROPPED", "DIALOG_EXPIRED", None, None, None, None]
         ({"acknowledged_at": "2026-01-05T14:00:00.000001Z", "acknowledged_broker_instance": STOCK}, {}),
     ],
 )
-def test_dialogs_that_end_between_two_times(columns: dict[str, Any], found: Decisions) -> None:
+def test_dialogs_that_end_between_two_times(columns: dict[str, Any], expected: Decisions) -> None:
     tables = small_estate()
     tables["dialogs"][0] |= {"conversation_id": conversation(2).swapcase(), **columns}
-    assert decided(diff(arrow(tables), LATER, at=AT, with_messages=True)) == found
+    assert decided(diff(arrow(tables), LATER, at=AT, with_messages=True)) == expected
     # The other way round as well.
-    back = {message_id: (new, old) for message_id, (old, new) in found.items()}
+    back = {message_id: (new, old) for message_id, (old, new) in expected.items()}
     assert decided(diff(arrow(tables), AT, at=LATER, with_messages=True)) == back

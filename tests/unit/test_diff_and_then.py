@@ -38,9 +38,11 @@ def test_diff_and_check_find_the_same_changed_ends(tmp_path: Path, capsys: pytes
         before, after = _ends(capsys, exports), _ends(capsys, exports, "--then", str(script))
         by_check = Counter((before[key], after[key]) for key in before if before[key] != after[key])
         at = AT.strftime("%Y-%m-%dT%H:%M:%SZ")
-        told = _told(capsys, "diff", "--config", str(job), "--at", at, "--with-script", str(script), "--quiet")
+        answer = _json_of(
+            capsys, "diff", "--config", str(job), "--at", at, "--with-script", str(script), "--quiet"
+        )
         by_diff: Ends = Counter()
-        for row in told["counts"]:
+        for row in answer["counts"]:
             if row["ending_before"] != row["ending_after"]:
                 by_diff[row["ending_before"], row["ending_after"]] += row["messages"]
         assert by_diff == by_check, script.read_text(encoding="utf-8")
@@ -51,8 +53,8 @@ def test_diff_and_check_find_the_same_changed_ends(tmp_path: Path, capsys: pytes
 
 def _change(rng: random.Random, tables: Tables) -> str:
     route = rng.choice(tables["routes"])
-    known = [address.strip() for row in tables["instances"] for address in row["addresses"]]
-    address = rng.choice(["TCP://nowhere.example:4022", "LOCAL", *known])
+    addresses = [address.strip() for row in tables["instances"] for address in row["addresses"]]
+    address = rng.choice(["TCP://nowhere.example:4022", "LOCAL", *addresses])
     statement = rng.choice(CHANGES).format(name=route["name"], address=address)
     return f":CONNECT {route['instance_name']}\nUSE [{route['database_name']}];\n{statement}\nGO\n"
 
@@ -61,12 +63,12 @@ def _ends(capsys: pytest.CaptureFixture[str], exports: Path, *then: str) -> dict
     """Where each message ends, by instance and id."""
     return {
         (group["instance_name"], message["message_id"]): group["end"]
-        for group in _told(capsys, "check", str(exports), *then)["groups"]
+        for group in _json_of(capsys, "check", str(exports), *then)["groups"]
         for message in group["messages"]
     }
 
 
-def _told(capsys: pytest.CaptureFixture[str], *line: str) -> Row:
+def _json_of(capsys: pytest.CaptureFixture[str], *line: str) -> Row:
     cli.main([*line, "--format", "json"])
     told: Row = json.loads(capsys.readouterr().out)
     return told
@@ -82,6 +84,6 @@ def test_an_instance_without_an_address_is_named(tmp_path: Path, capsys: pytest.
     job.write_text(config_text(save_estate(tables, tmp_path / "in"), tmp_path / "out"), encoding="utf-8")
     script.write_text(f":CONNECT {hidden}\nUSE [msdb];\nCREATE ROUTE [New] WITH ADDRESS = 'LOCAL';\nGO\n")
     line = ["diff", "--config", str(job), "--with-script", str(script), "--quiet"]
-    assert _told(capsys, *line)["unaddressed"] == [hidden]
+    assert _json_of(capsys, *line)["unaddressed"] == [hidden]
     cli.main(line)
     assert f"No message is followed to '{hidden}'" in capsys.readouterr().out

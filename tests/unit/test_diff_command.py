@@ -59,28 +59,28 @@ def test_the_printed_answer(job: Path, capsys: pytest.CaptureFixture[str]) -> No
         "--against-time 2026-01-06",
         "--against job.yaml",
     )
-    told = []
+    answers = []
     for line in lines:
         status, out, err = ended(capsys, *line.split())
         assert status == 0
         shown = "\n".join(text.rstrip() for text in (out + err).splitlines())
-        told.append(f"sbroute diff {line}\n\n{shown}")
-    assert_golden("diff_table.txt", "\n\n\n".join(told))
+        answers.append(f"sbroute diff {line}\n\n{shown}")
+    assert_golden("diff_table.txt", "\n\n\n".join(answers))
 
 
 def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = ended(capsys, *TRIED, "--format", "json", "--quiet")
     assert (status, out.count("\n")) == (0, 1)
     assert err.startswith("rejected: change.sql, line 3: DROP ROUTE 'Gone'")
-    found = json.loads(out)
-    assert list(found) == [
+    answer = json.loads(out)
+    assert list(answer) == [
         *("before", "after", "compared", "changed", "worse", "not_known", "unaddressed"),
         *("counts", "keys", "routes", "findings", "script"),
     ]
-    assert found["before"] == {"what": "job.yaml", "at": "2026-01-05T13:00:00Z"}
-    assert found["after"]["what"] == "job.yaml with change.sql on hub"
-    assert (found["compared"], found["changed"], found["worse"]) == (7, 4, 3)
-    assert found["counts"][0] == {
+    assert answer["before"] == {"what": "job.yaml", "at": "2026-01-05T13:00:00Z"}
+    assert answer["after"]["what"] == "job.yaml with change.sql on hub"
+    assert (answer["compared"], answer["changed"], answer["worse"]) == (7, 4, 3)
+    assert answer["counts"][0] == {
         "outcome_before": "DELIVERED",
         "reason_before": "LOCAL_SERVICE",
         "ending_before": "DELIVERED",
@@ -99,12 +99,12 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
             for n in (1, 2)
         ],
     }
-    assert [row["messages"] for row in found["keys"]] == [2, 1, 1]
-    assert [(row["change"], row["name"]) for row in found["routes"]] == [("removed", "Far"), ("added", "Nowhere")]
-    assert [(row["change"], row["code"], row["severity"]) for row in found["findings"]] == [
+    assert [row["messages"] for row in answer["keys"]] == [2, 1, 1]
+    assert [(row["change"], row["name"]) for row in answer["routes"]] == [("removed", "Far"), ("added", "Nowhere")]
+    assert [(row["change"], row["code"], row["severity"]) for row in answer["findings"]] == [
         ("comes", "SBR034", "warning")
     ]
-    assert found["script"]["rejected"] == [err.removeprefix("rejected: ").rstrip("\n")]
+    assert answer["script"]["rejected"] == [err.removeprefix("rejected: ").rstrip("\n")]
 
 
 @pytest.mark.parametrize(
@@ -209,10 +209,10 @@ def test_endings_that_get_worse_at_later_hops(
     for words, status in ((fails, 1), (passes, 0)):
         for word in words:
             assert ended(capsys, *line, "--fail-on", word)[0] == status, word
-    found = json.loads(ended(capsys, *line, "--format", "json")[1])
+    answer = json.loads(ended(capsys, *line, "--format", "json")[1])
     is_known = ending[0] != "NOT_KNOWN"
-    assert (found["changed"], found["worse"], found["not_known"]) == (2, 2 * is_known, 2 * (not is_known))
-    [key] = found["keys"]
+    assert (answer["changed"], answer["worse"], answer["not_known"]) == (2, 2 * is_known, 2 * (not is_known))
+    [key] = answer["keys"]
     assert (key["outcome_before"], key["outcome_after"]) == ("SENT", "SENT")
     names = ("ending", "ending_reason", "ending_instance_name")
     assert [key[f"{name}_before"] for name in names] == ["DELIVERED", "LOCAL_SERVICE", "b"]
@@ -241,7 +241,7 @@ def test_every_changed_message_is_written(job: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("--out in/routes", r"--out: 'FOLDER/in/routes' is tables\.routes of the configuration"),
         ("--out moved", r"--out: 'FOLDER/moved' is tables\.routes of the configuration"),
@@ -251,18 +251,18 @@ def test_every_changed_message_is_written(job: Path, capsys: pytest.CaptureFixtu
     ],
 )
 def test_other_tables_are_not_overwritten(
-    line: str, told: str, job: Path, capsys: pytest.CaptureFixture[str]
+    line: str, expected: str, job: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store_local(arrow_of(small_estate()["routes"], ROUTES), job / "copy")
     before = written(job)
     status, out, err = ended(capsys, "--against", "moved.yaml", *line.split())
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert re.search(told, err.replace(str(job), "FOLDER"))
+    assert re.search(expected, err.replace(str(job), "FOLDER"))
     assert written(job) == before
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("", "one of the arguments --against --against-version --against-time --with-script is required"),
         ("--against a.yaml --against-time 2026-01-05", "not allowed with argument --against"),
@@ -276,10 +276,10 @@ def test_other_tables_are_not_overwritten(
         ("--with-script none.sql --instance hub", "none.sql"),
     ],
 )
-def test_invalid_arguments(line: str, told: str, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments(line: str, expected: str, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = ended(capsys, *line.split())
     assert (status, out) == (2, "")
-    assert told in err
+    assert expected in err
     assert err.count("\n") == 1
 
 

@@ -45,7 +45,7 @@ DENIED = "Generic LocalFileSystem error: Unable to open file /out/a.parquet: Per
         ("no module for Permission denied messages", None, "no module for Permission denied messages"),
     ],
 )
-def test_a_fault_of_the_disk_comes_first(text: str, number: int | None, sentence: str) -> None:
+def test_the_error_number_of_a_disk_fault_is_found(text: str, number: int | None, sentence: str) -> None:
     error = RuntimeError(text)
     assert find_lasting_fault(error) == number
     assert first_sentence(error) == sentence
@@ -67,7 +67,7 @@ def test_the_message_names_the_file() -> None:
     )
 
 
-def test_a_fault_has_its_own_hint() -> None:
+def test_each_disk_fault_has_its_hint() -> None:
     assert "run again once there is free space" in str(
         StorageError.failed("writing x", first_sentence(RuntimeError(RUST)))
     )

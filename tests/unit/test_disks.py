@@ -93,19 +93,19 @@ def test_the_session_decides_where_a_path_is(text: str, of_disk: bool, of_hdfs: 
     assert not file_systems.place(TableLocation(text), None).is_elsewhere
 
 
-def test_a_name_is_on_no_disk() -> None:
+def test_a_catalog_name_has_no_disk() -> None:
     name = TableLocation("main.shop.runs", is_name=True)
     assert file_systems.place(name, session_of()) == name
 
 
-def test_a_session_is_asked_once() -> None:
+def test_a_session_is_asked_once_for_its_default_file_system() -> None:
     spark = session_of()
     for path in ("/a", "/b", "/a"):
         assert file_systems.place(TableLocation(path), spark).is_elsewhere
     assert spark.asked == [""]
 
 
-def test_a_server_elsewhere_has_another_disk_by_any_path(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_remote_server_has_another_disk_for_any_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("routing.delta.file_systems.is_connect", lambda spark: True)
     far, near = session_of(), session_of("", "file:")
     for text in ("/data/runs", "file:/data/runs"):
@@ -114,7 +114,7 @@ def test_a_server_elsewhere_has_another_disk_by_any_path(monkeypatch: pytest.Mon
     assert far.asked == near.asked == ["", "file:"]
 
 
-def test_a_path_is_elsewhere_if_the_session_may_not_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_path_is_not_on_this_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: str) -> None:
         raise PermissionError(13, "no rights")
 
@@ -205,8 +205,8 @@ def test_a_local_table_of_the_same_path_is_not_read(tmp_path: Path) -> None:
         asked.append("started")
         return session_of()
 
-    told: list[str] = []
-    opener = TableOpener(start, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"}, told.append)
+    notes: list[str] = []
+    opener = TableOpener(start, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"}, notes.append)
     place = opener.placed("tables.routes", table(tmp_path / "routes"))
     assert place.is_elsewhere
     assert opener.open_to_write(place, 0) == UnreadableTable("it is not on this machine's disk")
@@ -214,7 +214,7 @@ def test_a_local_table_of_the_same_path_is_not_read(tmp_path: Path) -> None:
         "it is not there, and not on this machine's disk alone"
     )
     assert asked == ["started"]
-    assert told == [
+    assert notes == [
         "tables.routes: looked for by Spark (its path may be one of another file system than this machine's)"
     ]
 

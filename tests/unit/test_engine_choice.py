@@ -199,8 +199,8 @@ def test_other_commands_choose_by_the_same_rules(folder: Path) -> None:
         DELETIONS(folder)
         unfit = "tables.messages cannot be read by the local engine"
         for line in ALL_MESSAGES[:2]:
-            told = run(line, "auto")
-            assert told.startswith(f"Spark: {unfit}, its reader version is 3\n"), line
-            assert read_by_spark in told, line
+            output = run(line, "auto")
+            assert output.startswith(f"Spark: {unfit}, its reader version is 3\n"), line
+            assert read_by_spark in output, line
             assert f"{unfit}: its reader version is 3" in run(line, "local"), line
         assert f"the command needs Spark ({unfit}, its reader" in run("resolve", "auto")

@@ -125,9 +125,9 @@ SAMPLES: dict[str, tuple[object, ...]] = {
 
 
 def _kinds() -> list[type[RoutingError]]:
-    found = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, RoutingError)]
+    kinds = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, RoutingError)]
     return [
-        *(kind for kind in found if kind.__module__ == errors.__name__),
+        *(kind for kind in kinds if kind.__module__ == errors.__name__),
         ConfigError,
         RuleError,
         ArgumentFault,
@@ -194,21 +194,23 @@ def test_lists_are_cut_and_values_shortened() -> None:
 
 
 def test_the_nearest_known_key() -> None:
-    known = ["tables.routes", "tables.messages"]
-    assert errors.unknown_key("tables.mesage", known) == (
+    keys = ["tables.routes", "tables.messages"]
+    assert errors.unknown_key("tables.mesage", keys) == (
         "unknown key 'tables.mesage', did you mean 'tables.messages'?"
     )
-    assert errors.unknown_key("zzz", known) == "unknown key 'zzz', known are tables.messages, tables.routes"
+    assert errors.unknown_key("zzz", keys) == "unknown key 'zzz', known are tables.messages, tables.routes"
 
 
 def test_the_first_sentence_of_an_error_of_java() -> None:
     assert errors.first_sentence(ValueError("\n  first \nat org.apache")) == "first"
     assert errors.first_sentence(ValueError()) == "ValueError"
     assert len(errors.first_sentence(ValueError("x" * 10_000))) < 500
-    told = "An error occurred while calling o1.save.\n: org.apache.spark.SparkException: Job aborted\n\tat a.b"
-    assert errors.first_sentence(ValueError(told)) == "org.apache.spark.SparkException: Job aborted"
-    told += "\nCaused by: java.io.IOException: No space left on device\n\tat c.d\n\t... 3 more"
-    assert errors.first_sentence(ValueError(told)) == "No space left on device (java.io.IOException)"
+    error_text = (
+        "An error occurred while calling o1.save.\n: org.apache.spark.SparkException: Job aborted\n\tat a.b"
+    )
+    assert errors.first_sentence(ValueError(error_text)) == "org.apache.spark.SparkException: Job aborted"
+    error_text += "\nCaused by: java.io.IOException: No space left on device\n\tat c.d\n\t... 3 more"
+    assert errors.first_sentence(ValueError(error_text)) == "No space left on device (java.io.IOException)"
     assert errors.first_sentence(ValueError("An error occurred while calling o1.x")).endswith("calling o1.x")
 
 
@@ -231,7 +233,7 @@ class _OfJava:
 
 def test_the_condition_of_an_error_of_java() -> None:
     gone = _OfJava("FAILED_READ_FILE.FILE_NOT_EXIST", _OfJava(None))
-    for java, told in (
+    for java, error_text in (
         (gone, "FAILED_READ_FILE.FILE_NOT_EXIST"),
         (_OfJava("", gone), "FAILED_READ_FILE.FILE_NOT_EXIST"),
         (_OfJava(None, gone), "FAILED_READ_FILE.FILE_NOT_EXIST"),
@@ -240,7 +242,7 @@ def test_the_condition_of_an_error_of_java() -> None:
     ):
         error = ValueError()
         error.java_exception = java  # type: ignore[attr-defined]
-        assert condition(error) == told
+        assert condition(error) == error_text
     assert condition(ValueError()) == ""
 
 

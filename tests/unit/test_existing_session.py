@@ -51,10 +51,10 @@ def test_a_refusal_is_recognized_by_its_condition(error: Exception, is_one: bool
 
 def test_refused_settings_are_named_once_and_others_are_set() -> None:
     settings = Settings({}, {ADAPTIVE: not_available(ADAPTIVE), MEMORY: STATIC})
-    told: list[str] = []
-    apply_settings(session_of(settings), {ADAPTIVE: "false", PARTS: "8", MEMORY: "4g"}, told.append)
+    notes: list[str] = []
+    apply_settings(session_of(settings), {ADAPTIVE: "false", PARTS: "8", MEMORY: "4g"}, notes.append)
     assert settings.values == {PARTS: "8"}
-    (sentence,) = told
+    (sentence,) = notes
     assert sentence == (
         "the Spark session has refused 2 settings:"
         " 'spark.sql.adaptive.enabled' ([CONFIG_NOT_AVAILABLE] Configuration spark.sql.adaptive.enabled is not"
@@ -183,7 +183,7 @@ def test_a_udf_is_refused_where_the_session_does_not_say_that_it_is_safe() -> No
         (Settings({}, {PARTS: not_available(PARTS)}), 1),
     ],
 )
-def test_an_unknown_shuffle_promises_no_partitions(settings: Settings, expected: int) -> None:
+def test_the_number_of_shuffle_partitions_is_read(settings: Settings, expected: int) -> None:
     assert _partitions(session_of(settings)) == expected
 
 
@@ -191,7 +191,7 @@ METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 MARK = CommitMark(RUN, "r1", "/out/runs", None)
 
 
-def _mark(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], str | None]:
+def _mark_commit(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], str | None]:
     """The properties that were set beside, and the setting within."""
     announced: list[Any] = []
     monkeypatch.setattr(sql_statements, "set_properties", lambda *arguments: announced.append(arguments[2]))
@@ -201,20 +201,22 @@ def _mark(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any
 
 
 @pytest.mark.parametrize("own", [{}, {METADATA: "the user's own"}])
-def test_a_mark_restores_the_settings_of_the_session(own: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marking_a_commit_restores_the_session_settings(
+    own: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = Settings(dict(own))
-    assert _mark(settings, monkeypatch) == ([], MARK.as_text())
+    assert _mark_commit(settings, monkeypatch) == ([], MARK.as_text())
     assert settings.values == own
 
 
-def test_a_mark_that_the_session_refuses_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_commit_mark_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings({}, {METADATA: not_available(METADATA)})
-    announced, within = _mark(settings, monkeypatch)
+    announced, within = _mark_commit(settings, monkeypatch)
     assert [list(properties.values()) for properties in announced] == [[MARK.as_text()]]
     assert within is None
 
 
-def test_a_session_that_has_ended_announces_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ended_session_raises_instead_of_announcing(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = refused("INVALID_HANDLE.SESSION_CLOSED", "Session was closed.", PySparkException)
 
     class Ending(Settings):
@@ -222,4 +224,4 @@ def test_a_session_that_has_ended_announces_nothing(monkeypatch: pytest.MonkeyPa
             raise lost
 
     with pytest.raises(PySparkException, match="Session was closed"):
-        _mark(Ending({}), monkeypatch)
+        _mark_commit(Ending({}), monkeypatch)

@@ -168,20 +168,20 @@ def test_a_fault_in_a_row_of_another_instance_stops_no_explanation() -> None:
 def all_explanations() -> dict[str, Explanation]:
     """Every message of the worked cases that can be judged."""
     tables = merged([prefixed(case["tables"], f"case{n}-") for n, case in enumerate(CASES)])
-    known, found = KnownRows(tables), {}
+    known_rows, found = KnownRows(tables), {}
     for row in tables["messages"] or []:
         try:
-            found[f"{row['instance_name']} {row['message_id']}"] = known.explain(row)
+            found[f"{row['instance_name']} {row['message_id']}"] = known_rows.explain(row)
         except routing.RoutingError:
             continue
     return found
 
 
 def test_every_answer_begins_with_its_outcome_and_every_statement_is_one() -> None:
-    found = all_explanations()
-    assert len(found) > 100
+    explanations = all_explanations()
+    assert len(explanations) > 100
     statements = 0
-    for name, done in found.items():
+    for name, done in explanations.items():
         [verdict] = done.verdict
         assert answer(done).startswith(f"{verdict['outcome']}: "), name
         assert answer(done).endswith("."), name

@@ -96,8 +96,8 @@ def test_the_newest_status(rows: list[Row], status: StatusText | None) -> None:
 )
 def test_the_newest_status_is_not_after_the_given_time_if_possible(times: tuple[int, ...], newest: int) -> None:
     rows = [{**QUEUE, "observed_at": f"1970-01-01T00:00:0{second}Z"} for second in times]
-    found = newest_status(columns_of_rows(rows, OBSERVED_ROUTING).dicts(), MESSAGE, latest=6_000_000)
-    assert found == StatusText(newest * 1_000_000, None, None)
+    status = newest_status(columns_of_rows(rows, OBSERVED_ROUTING).dicts(), MESSAGE, latest=6_000_000)
+    assert status == StatusText(newest * 1_000_000, None, None)
 
 
 # The row of an instance, how many databases and routes are listed of it, and the gap.
@@ -140,15 +140,15 @@ BESIDE: list[tuple[int | None, str | None, str, bool, tuple[str, str | None]]] =
 ]
 
 
-@pytest.mark.parametrize(("number", "status", "reason", "in_msdb", "told"), BESIDE)
+@pytest.mark.parametrize(("number", "status", "reason", "in_msdb", "expected"), BESIDE)
 def test_a_status_confirms_or_contradicts_the_verdict(
-    number: int | None, status: str | None, reason: str, in_msdb: bool, told: tuple[str, str | None]
+    number: int | None, status: str | None, reason: str, in_msdb: bool, expected: tuple[str, str | None]
 ) -> None:
     [line] = MessageBackground(status=StatusText(AT, number, status)).after_the_verdict(
         "DELAYED", reason, in_msdb=in_msdb
     )
     assert (line["item"], line["at"], line["error_number"], line["status_text"]) == ("STATUS", AT, number, status)
-    assert (line["finding"], line["why"]) == told
+    assert (line["finding"], line["why"]) == expected
 
 
 def test_without_a_verdict_or_a_status_nothing_is_compared() -> None:
@@ -180,8 +180,8 @@ def test_views_with_a_history_are_not_listed_as_later_imports() -> None:
         for view, second in (("databases", 5), ("fix.sql", 6), ("routes", 7), ("transmission_queue", 8))
     ]
     nothing = {key: columns_of_rows([], INPUTS[key]) for key in ("instances", "databases", "routes")}
-    found = MessageBackground.of_columns(nothing, {"imports": columns_of_rows(rows, IMPORTS)}, MESSAGE)
-    assert found.newest == {"hub": AT + 1_000_000}
+    background = MessageBackground.of_columns(nothing, {"imports": columns_of_rows(rows, IMPORTS)}, MESSAGE)
+    assert background.newest == {"hub": AT + 1_000_000}
 
 
 def arrived() -> KnownRows:
@@ -192,8 +192,10 @@ def arrived() -> KnownRows:
 def test_a_missing_database_list_is_a_gap() -> None:
     with pytest.raises(QuestionError) as caught:
         arrived().explain(message(1, "//far"))
-    told = "the message would be rejected: UNKNOWN_DATABASE (the databases, addresses and forwarding of"
-    assert str(caught.value).startswith(f"{told} instance 'hub' are not known; docs/reference/tables.md explains ")
+    expected = "the message would be rejected: UNKNOWN_DATABASE (the databases, addresses and forwarding of"
+    assert str(caught.value).startswith(
+        f"{expected} instance 'hub' are not known; docs/reference/tables.md explains "
+    )
 
 
 def test_gaps_come_before_the_path() -> None:
@@ -205,14 +207,14 @@ def test_gaps_come_before_the_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_msdb_on", "reason", "told"),
+    ("is_msdb_on", "reason", "expected"),
     [(False, "SCOPE_BROKER_DISABLED", "AGREES"), (True, "NO_ROUTE", "CONTRADICTS")],
 )
-def test_a_status_is_compared_with_the_search_that_decided(is_msdb_on: bool, reason: str, told: str) -> None:
+def test_a_status_is_compared_with_the_search_that_decided(is_msdb_on: bool, reason: str, expected: str) -> None:
     """9789 says that the broker of msdb is off."""
     arriving = message(1, "//far", database_name=None)
     msdb = database("msdb", is_broker_enabled=is_msdb_on)
-    said = {**QUEUE, "instance_name": "hub", "message_id": "m1", "error_number": 9789}
-    known = KnownRows(estate(databases=[msdb], observed_routing=[said]))
-    *_, outcome, status = known.explain(arriving).steps
-    assert (outcome["reason"], status["item"], status["finding"]) == (reason, "STATUS", told)
+    observation = {**QUEUE, "instance_name": "hub", "message_id": "m1", "error_number": 9789}
+    known_rows = KnownRows(estate(databases=[msdb], observed_routing=[observation]))
+    *_, outcome, status = known_rows.explain(arriving).steps
+    assert (outcome["reason"], status["item"], status["finding"]) == (reason, "STATUS", expected)

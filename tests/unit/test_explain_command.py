@@ -64,14 +64,14 @@ def test_invalid_arguments_are_one_sentence(
 ) -> None:
     # Opening a table would fail the test: no question here gets that far.
     monkeypatch.setattr(explain, "opener", None)
-    told = []
+    errors = []
     for name, line in WRONG.items():
         assert cli.main(["explain", "--config", config_file, *line.split()]) == 2, name
         out, err = capsys.readouterr()
         assert out == ""
         assert err.count("\n") == 1
-        told.append(f"{name}: {err}")
-    assert_golden("explain_wrong_questions.txt", "".join(told))
+        errors.append(f"{name}: {err}")
+    assert_golden("explain_wrong_questions.txt", "".join(errors))
 
 
 def test_invalid_arguments_are_refused_before_a_uri_is_read(
@@ -96,7 +96,7 @@ def test_a_stored_message_needs_one_valid_id() -> None:
             StoredMessage(message_id, conversation=conversation)
 
 
-def _asked(*arguments: str) -> Question:
+def _question_of(*arguments: str) -> Question:
     command = CommandParser().add_subparsers()
     trace.add(command, argparse.ArgumentParser(add_help=False))
     return question_of(command.choices["trace"].parse_args(["--config", "f", *arguments]))
@@ -104,15 +104,19 @@ def _asked(*arguments: str) -> Question:
 
 def test_options_become_a_question() -> None:
     at, when = datetime(2026, 1, 1, tzinfo=timezone.utc), ("--at", "2026-01-01T00:00:00Z")
-    assert _asked("--message-id", "m1") == StoredMessage("m1", None, None)
-    assert _asked("--message-id", "m1", "--instance", "hub", *when) == StoredMessage("m1", "hub", at)
-    assert _asked("--conversation", GUID) == StoredMessage(conversation=GUID)
-    assert _asked("--conversation", GUID, "--instance", "hub", *when) == StoredMessage(None, "hub", at, GUID)
+    assert _question_of("--message-id", "m1") == StoredMessage("m1", None, None)
+    assert _question_of("--message-id", "m1", "--instance", "hub", *when) == StoredMessage("m1", "hub", at)
+    assert _question_of("--conversation", GUID) == StoredMessage(conversation=GUID)
+    assert _question_of("--conversation", GUID, "--instance", "hub", *when) == StoredMessage(None, "hub", at, GUID)
     here = ("--instance", "hub", "--service", "S", *when)
-    assert _asked(*here, "--database", "Sales") == DescribedMessage("hub", "Sales", "S", at)
-    assert _asked(*here, "--from-network", "--is-target") == DescribedMessage("hub", None, "S", at, is_target=True)
-    bound = _asked(*here, "--database", "Sales", "--broker-instance", "b", "--conversation", "c", "--hops", "0")
-    assert bound == DescribedMessage("hub", "Sales", "S", at, "b", "c", hops_remaining=0)
-    now = _asked("--instance", "hub", "--service", "S", "--database", "Sales")
+    assert _question_of(*here, "--database", "Sales") == DescribedMessage("hub", "Sales", "S", at)
+    assert _question_of(*here, "--from-network", "--is-target") == DescribedMessage(
+        "hub", None, "S", at, is_target=True
+    )
+    question = _question_of(
+        *here, "--database", "Sales", "--broker-instance", "b", "--conversation", "c", "--hops", "0"
+    )
+    assert question == DescribedMessage("hub", "Sales", "S", at, "b", "c", hops_remaining=0)
+    now = _question_of("--instance", "hub", "--service", "S", "--database", "Sales")
     assert isinstance(now, DescribedMessage)
     assert datetime.now(timezone.utc) - now.at < timedelta(minutes=1)

@@ -90,15 +90,15 @@ class Explained:
 def explained() -> Explained:
     """Explain every message without its own time of all cases, the near misses, and the described messages."""
     tables = merged([prefixed(case["tables"], f"case{n}/") for n, case in enumerate(CASES)] + [_near_misses()])
-    known, answers = KnownRows(tables), {}
+    known_rows, answers = KnownRows(tables), {}
     for row in tables["messages"]:
         place = row["instance_name"].split("/")[0]
         case = "" if place == "near" else CASES[int(place[4:])]["case"]
         # A message that cannot be judged has no path.
         with suppress(QuestionError):
-            answers[case, row["message_id"]] = known.explain(row)
+            answers[case, row["message_id"]] = known_rows.explain(row)
     for row in _described():
-        answers["", row["message_id"]] = known.explain(row, is_described=True)
+        answers["", row["message_id"]] = known_rows.explain(row, is_described=True)
     return Explained(answers)
 
 
@@ -421,7 +421,7 @@ def test_without_a_dialog_every_id_is_listed(explained: Explained) -> None:
     assert (verdict["broker_instance"], verdict["route_name"], verdict["conversation_id"]) == (None, None, None)
 
 
-def test_without_a_dialog_where_it_does_not_matter(explained: Explained) -> None:
+def test_an_unknown_dialog_may_not_matter(explained: Explained) -> None:
     path, verdict = explained.paths["", ANY], explained.verdicts["", ANY]
     stored = [brief(line) for line in explained.paths["", "n4"]]
     assert [brief(line) for line in path][1:] == ["- TIME ASKED", *stored[2:]]
@@ -432,10 +432,10 @@ def test_every_case_comes_out_as_expected(explained: Explained) -> None:
     for case in CASES:
         for row in case["expect"]["resolved_routes"]:
             verdict = explained.verdicts[case["case"], row["message_id"]]
-            told = {
+            outcomes = {
                 name: row[name] for name in ("outcome", "reason", "matching_step", "route_name") if name in row
             }
-            assert {name: verdict[name] for name in told} == told
+            assert {name: verdict[name] for name in outcomes} == outcomes
 
 
 def test_paths_as_text(explained: Explained) -> None:
@@ -459,7 +459,7 @@ def test_an_explanation_decides_only_for_the_time_of_its_message(monkeypatch: py
         for number, (begin, end) in enumerate(pairwise(times))
     ]
     asked = message(1, "//far", enqueue_time=times[700])
-    known = KnownRows(estate(routes=versions, messages=[asked]))
+    known_rows = KnownRows(estate(routes=versions, messages=[asked]))
     decided = list[int]()
     decide = ConcerningRoutes.decide
 
@@ -470,7 +470,7 @@ def test_an_explanation_decides_only_for_the_time_of_its_message(monkeypatch: py
     with monkeypatch.context() as patched:
         patched.setattr(ConcerningRoutes, "decide", count)
         patched.setattr(ConcerningRoutes, "decide_span", lambda *_: pytest.fail("a whole timeline is decided"))
-        explained = known.explain(asked)
+        explained = known_rows.explain(asked)
     [verdict] = explained.verdict
     assert verdict["address"] == "tcp://h700:1"
     assert set(decided) == {micros(times[700])}

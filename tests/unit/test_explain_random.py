@@ -26,7 +26,7 @@ NETWORKS, MESSAGES = 60, 40
 Row = Mapping[str, Any]
 
 
-def test_the_relevant_rows_are_enough() -> None:
+def test_irrelevant_rows_do_not_change_an_explanation() -> None:
     """The explanation is the same without the other routes and services of the instance."""
     left_out = 0
     for estate in draw_estates(random.Random(SEED), 10, MESSAGES):
@@ -39,8 +39,8 @@ def test_the_relevant_rows_are_enough() -> None:
                 expected = answer(asked, rows.known)
             except QuestionError:
                 continue
-            known = KnownTables.of_columns(near, rows.chunks, rows.known.other_instances)
-            assert answer(asked, known) == expected
+            known_tables = KnownTables.of_columns(near, rows.chunks, rows.known.other_instances)
+            assert answer(asked, known_tables) == expected
     assert left_out > 0
 
 
@@ -50,10 +50,10 @@ def test_requests_end_as_in_the_reference() -> None:
     for _ in range(NETWORKS):
         tables = random_network(rng, MESSAGES)
         _let_requests_leave(rng, tables)
-        known, network = KnownRows(tables), Network({**tables, "route_requests": []})
+        known_rows, network = KnownRows(tables), Network({**tables, "route_requests": []})
         for row in tables["messages"]:
             with suppress(QuestionError):
-                path = list(known.explain(row).steps)
+                path = list(known_rows.explain(row).steps)
                 heads = [each for each in path if each["item"] == "REQUEST_PATH"]
                 if heads:
                     ends = {_end(each) for each in path if each["item"] == "REQUEST_END"}
@@ -69,8 +69,8 @@ def _let_requests_leave(rng: random.Random, tables: Tables) -> None:
     for row in asking:
         row["address"] = rng.choice(["LOCAL", "tcp://partner:4022", *(f"tcp://{name}:4022" for name in names)])
     for row in rng.sample(tables["databases"], min(2, len(tables["databases"]))):
-        held = {"instance_name": row["instance_name"], "database_name": row["name"]}
-        tables["services"].append({**held, "name": CONFIGURATION_SERVICE})
+        place_columns = {"instance_name": row["instance_name"], "database_name": row["name"]}
+        tables["services"].append({**place_columns, "name": CONFIGURATION_SERVICE})
 
 
 def _end(line: Row) -> tuple[str, str | None, str | None]:

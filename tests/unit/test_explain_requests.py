@@ -40,11 +40,11 @@ def estate(*messages: Row, record: list[Row] | None = None) -> Tables:
 
 def request(message_id: str, hour: int, ended: int | None = None) -> Row:
     end = None if ended is None else f"2026-01-05T{ended:02}:00:00Z"
-    made = f"2026-01-05T{hour:02}:00:00Z"
-    return estate_rows.request("//nowhere", message_id=message_id, requested_at=made, ended_at=end)
+    requested_at = f"2026-01-05T{hour:02}:00:00Z"
+    return estate_rows.request("//nowhere", message_id=message_id, requested_at=requested_at, ended_at=end)
 
 
-def told(answer: Explanation) -> tuple[Any, list[tuple[str, str]]]:
+def step_and_requests(answer: Explanation) -> tuple[Any, list[tuple[str, str]]]:
     """The verdict's step, and the requests that are shown."""
     [verdict] = answer.verdict
     shown = [(row["finding"], row["name"]) for row in answer.steps if row["item"] == "REQUEST"]
@@ -52,19 +52,19 @@ def told(answer: Explanation) -> tuple[Any, list[tuple[str, str]]]:
 
 
 def test_other_messages_are_only_read_for_requests() -> None:
-    known = KnownRows(small_estate())
+    known_rows = KnownRows(small_estate())
     for number, name in ((1, "//stock"), (2, "//stock"), (3, "//far")):
-        known.explain(message(number, name))
+        known_rows.explain(message(number, name))
     expired = at(12, 9)
     tables = small_estate()
     tables["dialogs"].append({**tables["dialogs"][0], "conversation_id": expired["conversation_id"].lower()})
     tables["dialogs"][-1]["lifetime"] = expired["enqueue_time"]
-    assert known.asked == 0
-    known = KnownRows(tables)
-    assert told(known.explain(expired)) == (None, [])
-    assert known.asked == 0
-    assert told(known.explain(at(12, 10))) == (4, [])
-    assert known.asked == 1
+    assert known_rows.asked == 0
+    known_rows = KnownRows(tables)
+    assert step_and_requests(known_rows.explain(expired)) == (None, [])
+    assert known_rows.asked == 0
+    assert step_and_requests(known_rows.explain(at(12, 10))) == (4, [])
+    assert known_rows.asked == 1
 
 
 CASES: dict[str, tuple[Tables, Row, tuple[Any, list[tuple[str, str]]]]] = {
@@ -107,7 +107,7 @@ CASES: dict[str, tuple[Tables, Row, tuple[Any, list[tuple[str, str]]]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_earlier_requests_are_explained(name: str) -> None:
     tables, row, expected = CASES[name]
-    assert told(KnownRows(tables).explain(row)) == expected
+    assert step_and_requests(KnownRows(tables).explain(row)) == expected
 
 
 def test_reading_stops_when_the_answer_is_certain() -> None:
@@ -119,9 +119,9 @@ def test_reading_stops_when_the_answer_is_certain() -> None:
             read.append(row["message_id"])
             yield {"messages": columns_of_rows([row], INPUTS["messages"])}
 
-    known = KnownRows(estate())
-    known.known = replace(known.known, chunks=one_by_one)
-    assert told(known.explain(rows[20])) == (7, [("OPEN", "m0")])
+    known_rows = KnownRows(estate())
+    known_rows.known = replace(known_rows.known, chunks=one_by_one)
+    assert step_and_requests(known_rows.explain(rows[20])) == (7, [("OPEN", "m0")])
     assert read == ["m0", "m1"]
 
 
@@ -129,7 +129,7 @@ def test_a_dialog_decides_whether_an_earlier_message_asks() -> None:
     tables = estate(at(12, 1), at(13, 2))
     lower = conversation(1).lower()
     tables["dialogs"] = [endpoint(1, conversation_id=lower, lifetime="2026-01-05T12:00:00Z")]
-    assert told(KnownRows(tables).explain(at(13, 2))) == (4, [])
+    assert step_and_requests(KnownRows(tables).explain(at(13, 2))) == (4, [])
 
 
 @pytest.mark.parametrize("lacking", ["conversation_id", "is_initiator"])
@@ -138,7 +138,7 @@ def test_faults_of_other_dialogs_are_ignored(lacking: str) -> None:
     tables = estate(at(12, 1), at(13, 2))
     ended = endpoint(1, conversation_id=conversation(1).lower(), lifetime="2026-01-05T12:00:00Z")
     tables["dialogs"] = [{**ended, lacking: None}]
-    assert told(KnownRows(tables).explain(at(13, 2))) == (7, [("OPEN", "m1")])
+    assert step_and_requests(KnownRows(tables).explain(at(13, 2))) == (7, [("OPEN", "m1")])
 
 
 def asking(address: str, *, held_by: str | None = None, scope: str = "Sales", **spoke: Any) -> Tables:
@@ -236,7 +236,7 @@ def test_a_conversation_that_waits_shows_the_request_of_its_first_message() -> N
     second = at(13, 2, conversation_id=first["conversation_id"])
     tables["messages"] = [first, second]
     answer = KnownRows(tables).explain(second)
-    assert told(answer) == (4, [("OPEN", "m1")])
+    assert step_and_requests(answer) == (4, [("OPEN", "m1")])
     assert shown_path(answer) == PATHS["nobody here holds the service"][1]
 
 

@@ -19,18 +19,18 @@ def config_file(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_job(small_estate(), tmp_path_factory.mktemp("job")))
 
 
-def told(config_file: str, line: str, capsys: pytest.CaptureFixture[str]) -> str:
+def explained_text(config_file: str, line: str, capsys: pytest.CaptureFixture[str]) -> str:
     assert cli.main(["explain", "--config", config_file, *line.split()]) == 0
     return capsys.readouterr().out
 
 
 def test_a_stored_message_as_text(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert_golden("explain_table.txt", told(config_file, "--message-id m2", capsys))
+    assert_golden("explain_table.txt", explained_text(config_file, "--message-id m2", capsys))
 
 
 def test_a_described_message_as_json(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     line = "--instance hub --database Sales --service //stock --at 2026-01-05T12:00:00Z --format json"
-    out = told(config_file, line, capsys)
+    out = explained_text(config_file, line, capsys)
     assert out.count("\n") == 1
     document = json.loads(out)
     assert_golden("explain.json", json.dumps(document, indent=1, ensure_ascii=False))
@@ -63,8 +63,8 @@ def test_the_oldest_message_of_a_conversation_is_explained(
         assert cli.main(["explain", "--config", crowded_file, "--conversation", name, "--format", "json"]) == 0
         out, err = capsys.readouterr()
         assert err == note
-        found = json.loads(out)["verdict"]["message_id"]
-        assert found == {handle(20): "first", conversation(21): "arrived first", conversation(2): "m2"}[name]
+        message_id = json.loads(out)["verdict"]["message_id"]
+        assert message_id == {handle(20): "first", conversation(21): "arrived first", conversation(2): "m2"}[name]
     assert cli.main(["explain", "--config", crowded_file, "--conversation-id", conversation(20)]) == 2
     assert capsys.readouterr().err.startswith(
         f"sbroute: conversation '{conversation(20)}' has messages of 2 endpoints: "

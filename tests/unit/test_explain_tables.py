@@ -118,25 +118,25 @@ def test_a_handle_names_the_dialog_of_a_description(tables: Given) -> None:
     assert verdict["broker_instance"] == STORE
 
 
-@pytest.mark.parametrize("kept", ["nothing", "ids"])
-def test_without_handles_the_conversation_id_is_used(tables: Given, kept: str) -> None:
+@pytest.mark.parametrize("column", ["nothing", "ids"])
+def test_without_handles_the_conversation_id_is_used(tables: Given, column: str) -> None:
     older = {key: table for key, table in tables.items() if key != "observed_routing"}
-    if kept != "nothing":
+    if column != "nothing":
         older["observed_routing"] = tables["observed_routing"].drop_columns("conversation_handle")
     [verdict] = explain(older, StoredMessage(conversation=conversation(2))).verdict
     assert verdict["message_id"] == "m2"
-    why = "only ids were looked up" if kept == "nothing" else "handles in tables.observed_routing"
+    why = "only ids were looked up" if column == "nothing" else "handles in tables.observed_routing"
     with pytest.raises(QuestionError, match=f"no message of conversation '{handle(20)}' is stored .*{why}"):
         explain(older, StoredMessage(conversation=handle(20)))
 
 
-def test_requests_of_others_and_the_first_possible_time_are_shown(tables: Given) -> None:
+def test_earlier_requests_and_the_first_possible_time_are_shown(tables: Given) -> None:
     # m9 finds that m4 has asked.
-    told = [row for row in explain(tables, StoredMessage("m9")).steps if row["item"] == "REQUEST"]
-    assert [(row["finding"], row["name"]) for row in told] == [("OPEN", "m4")]
+    requests = [row for row in explain(tables, StoredMessage("m9")).steps if row["item"] == "REQUEST"]
+    assert [(row["finding"], row["name"]) for row in requests] == [("OPEN", "m4")]
     early = explain(tables, StoredMessage("early")).steps
-    told = [row for row in early if row["at"] is not None]
-    assert [(row["item"], row["at"].year) for row in told] == [("TIME", 1), ("IMPORT", 2026), ("ROUTE", 1)]
+    requests = [row for row in early if row["at"] is not None]
+    assert [(row["item"], row["at"].year) for row in requests] == [("TIME", 1), ("IMPORT", 2026), ("ROUTE", 1)]
 
 
 def test_the_last_possible_time_is_accepted(tables: Given) -> None:
@@ -161,8 +161,10 @@ def statuses(answer: Explanation) -> list[tuple[Any, ...]]:
 
 
 def test_only_the_newest_status_of_the_message_is_shown(tables: Given) -> None:
-    told = {name: statuses(explain(tables, StoredMessage(name))) for name in ("m1", "m2", "m3", "m5", "m9")}
-    assert told == {
+    found_statuses = {
+        name: statuses(explain(tables, StoredMessage(name))) for name in ("m1", "m2", "m3", "m5", "m9")
+    }
+    assert found_statuses == {
         "m1": [("CONTRADICTS", 3, 9754, "Connection attempt failed with error.")],
         "m2": [("SAYS_NOTHING", 1, None, "Gest\u00f6rt \x1b[31m")],
         "m3": [("SAYS_NOTHING", 1, None, None)],
@@ -170,7 +172,7 @@ def test_only_the_newest_status_of_the_message_is_shown(tables: Given) -> None:
         "m9": [("AGREES", 1, 9793, "No route.")],
     }
     # The newest of all, whatever the time of the decision.
-    assert statuses(explain(tables, StoredMessage("m9", at=NOON))) == told["m9"]
+    assert statuses(explain(tables, StoredMessage("m9", at=NOON))) == found_statuses["m9"]
 
 
 def test_imports_after_the_decision_are_listed(tables: Given) -> None:
@@ -179,8 +181,8 @@ def test_imports_after_the_decision_are_listed(tables: Given) -> None:
     asked: list[Question] = [StoredMessage("m1"), StoredMessage("m9"), StoredMessage("m1", at=late)]
     asked.append(DescribedMessage("hub", None, "//far", NOON))
     lines = [[row for row in explain(tables, question).steps if row["item"] == "IMPORT"] for question in asked]
-    told = [[(row["finding"], row["name"], row["at"]) for row in each] for each in lines]
-    assert told == [[("LATER", "hub", late)], [], [], [("LATER", "hub", late)]]
+    found_lines = [[(row["finding"], row["name"], row["at"]) for row in each] for each in lines]
+    assert found_lines == [[("LATER", "hub", late)], [], [], [("LATER", "hub", late)]]
 
 
 def test_a_described_message_has_no_status(tables: Given) -> None:
@@ -254,7 +256,7 @@ BACK = "tcp://hub:4022"
     ],
     ids=["no route", "for any service", "for empty text", "for this service", "for another", "that asks itself"],
 )
-def test_the_routes_of_another_database_decide_who_asked_before(routes: list[Any], step: int) -> None:
+def test_routes_of_another_database_decide_earlier_requests(routes: list[Any], step: int) -> None:
     """A message of Sales that comes back asks where this one, which arrived, would ask."""
     tables = small_estate()
     tables["instances"] = [instance("hub", BACK)]
@@ -273,8 +275,8 @@ def test_rows_without_an_instance_match_no_message() -> None:
     nowhere["routes"].append({**nowhere["routes"][0], "instance_name": None})
     with pytest.raises(QuestionError, match="the message would be rejected: MISSING_INSTANCE_NAME"):
         explain(arrow(nowhere), StoredMessage("m9"))
-    found = columns_of(arrow(nowhere)["routes"], "routes", {"instance_name": ["hub", "spoke", None]})
-    assert set(found.values["instance_name"]) == {"hub"}
+    selected = columns_of(arrow(nowhere)["routes"], "routes", {"instance_name": ["hub", "spoke", None]})
+    assert set(selected.values["instance_name"]) == {"hub"}
 
 
 @pytest.mark.parametrize("as_of", [None, 0])
@@ -326,5 +328,5 @@ def test_names_are_found_despite_cut_file_statistics(tmp_path: Path) -> None:
         assert verdict["to_service_name"] == name
 
 
-def test_every_table_has_unrelated_rows() -> None:
+def test_the_test_estate_has_unrelated_rows_in_every_table() -> None:
     assert set(TABLES) == {*crowded()}

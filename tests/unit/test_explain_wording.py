@@ -170,7 +170,7 @@ LINES = [
 ]
 
 
-def test_sentences() -> None:
+def test_sentences_equal_their_golden_file() -> None:
     assert_golden("explain_sentences.txt", "\n".join(path_sentences.sentence(each) for each in LINES))
 
 
@@ -191,9 +191,9 @@ def test_every_word_of_the_path_has_a_sentence() -> None:
         for node in ast.walk(ast.parse((rooms / room).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isupper():
                 written.add(node.value)
-    said = {value for each in LINES for value in each.values() if isinstance(value, str)}
-    said |= {reason for each in LINES for reason in each["reasons"] or ()} | {"OTHER_SERVICE"}
-    assert {word for word in written if re.fullmatch("[A-Z_]{2,}", word)} <= said
+    words = {value for each in LINES for value in each.values() if isinstance(value, str)}
+    words |= {reason for each in LINES for reason in each["reasons"] or ()} | {"OTHER_SERVICE"}
+    assert {word for word in written if re.fullmatch("[A-Z_]{2,}", word)} <= words
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_every_word_of_the_path_has_a_sentence() -> None:
         (None, "Sales", None),
     ],
 )
-def test_numbers(reason: str | None, scope: str, number: int | None) -> None:
+def test_reasons_have_their_error_numbers(reason: str | None, scope: str, number: int | None) -> None:
     assert error_number(reason, scope) == number
 
 

@@ -42,9 +42,9 @@ def test_the_first_faults_are_listed_and_the_rest_counted() -> None:
     bad = [route(f"r{n:02}", "//far", "no address") for n in reversed(range(30))]
     with pytest.raises(InputError) as caught:
         refuse_faults(_columns({**small_estate(), "routes": bad, "instances": [{"instance_name": ""}]}))
-    told = str(caught.value)
-    assert told.startswith("the input tables have 31 faulty rows: instances (): instance_name is missing; ")
-    assert re.findall(r"routes \(hub, Sales, (r\d\d), NULL\): address 'no address'", told) == [
+    text = str(caught.value)
+    assert text.startswith("the input tables have 31 faulty rows: instances (): instance_name is missing; ")
+    assert re.findall(r"routes \(hub, Sales, (r\d\d), NULL\): address 'no address'", text) == [
         f"r{n:02}" for n in range(19)
     ]
     refuse_faults(_columns(small_estate()))

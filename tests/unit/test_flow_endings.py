@@ -49,7 +49,7 @@ def test_the_reported_end_of_departed_messages_is_the_end_of_each(as_of: Any) ->
     for row in rows:
         if row["outcome"] in ("SENT", "FORWARDED"):
             by_key[SentKey(*(row[name] for name in SENT_KEY))].append(row)
-    known = unknown = 0
+    known_count = unknown = 0
     for key, theirs in by_key.items():
         decided = [micros_of(row["decided_at"]) for row in theirs]
         end = found.find(key, min(decided), max(decided))
@@ -59,11 +59,11 @@ def test_the_reported_end_of_departed_messages_is_the_end_of_each(as_of: Any) ->
         if end.ending == "NOT_KNOWN":
             unknown += len(theirs) if len(ends) == 1 and ends != {"NOT_KNOWN"} else 0
         else:
-            known += len(theirs)
+            known_count += len(theirs)
             assert ends <= {end.ending}, key
-    assert known > 200
+    assert known_count > 200
     # Requests for routes stop many messages of these estates.
-    assert unknown < 0.2 * known
+    assert unknown < 0.2 * known_count
 
 
 def test_an_ending_that_changes_is_not_known() -> None:
@@ -79,12 +79,12 @@ def test_an_ending_that_changes_is_not_known() -> None:
     )
     key = SentKey("near", "Sales", "//stock", "SENT", "tcp://far:4022", None, True)
     delivered, delayed = FlowEnd("DELIVERED", "LOCAL_SERVICE", "far"), FlowEnd("DELAYED", "NO_ROUTE", "far")
-    found = endings(tables)
-    assert found.find(key, NOON, NOON + 1) == delivered
-    assert found.find(key, EVENING, EVENING) == delayed
-    assert found.find(key, NOON, EVENING) == FlowEnd("NOT_KNOWN")
-    assert found.find(key._replace(address="tcp://elsewhere:4022"), NOON, NOON) == FlowEnd("NOT_KNOWN")
-    assert found.find(key._replace(outcome="DELIVERED", address="LOCAL"), NOON, NOON) is None
+    ends = endings(tables)
+    assert ends.find(key, NOON, NOON + 1) == delivered
+    assert ends.find(key, EVENING, EVENING) == delayed
+    assert ends.find(key, NOON, EVENING) == FlowEnd("NOT_KNOWN")
+    assert ends.find(key._replace(address="tcp://elsewhere:4022"), NOON, NOON) == FlowEnd("NOT_KNOWN")
+    assert ends.find(key._replace(outcome="DELIVERED", address="LOCAL"), NOON, NOON) is None
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_a_file_that_another_includes_is_read_once(tmp_path: Path) -> None:
     assert "b.sql" in note
 
 
-def test_a_circle_of_includes_is_still_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_circular_includes_are_read_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(
         tmp_path,
         {"a.sql": "USE x\nGO\nCREATE ROUTE R WITH ADDRESS = N'x';\nGO\n:r b.sql\n", "b.sql": ":r a.sql\n"},
@@ -184,11 +184,11 @@ def test_lint_reads_a_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     write(tmp_path, files)
     for path in (tmp_path, tmp_path / "db/D.sqlproj"):
         done = linted(capsys, str(path))
-        found = {
+        findings = {
             (one["code"], Path(one["file"]).name, one["database_name"], one["line"]) for one in done["findings"]
         }
         wanted = {("SBR031", "R.sql", "D", 1), ("SBR034", "D.sqlproj", "D", 2)}
-        assert found == wanted | ({("SBR006", "other.sql", None, 1)} if path == tmp_path else set())
+        assert findings == wanted | ({("SBR006", "other.sql", None, 1)} if path == tmp_path else set())
         assert done["not_taken"] == []
     [unused] = [note for note in linted(capsys, str(tmp_path))["notes"] if "does not build" in note]
     assert "scratch.sql" in unused
@@ -204,10 +204,10 @@ def test_reports_list_skipped_statements(tmp_path: Path, capsys: pytest.CaptureF
 
     [run] = json.loads(report("sarif", status=0))["runs"]
     [invocation] = run["invocations"]
-    [told] = invocation["toolExecutionNotifications"]
+    [notification] = invocation["toolExecutionNotifications"]
     assert invocation["executionSuccessful"] is False
-    assert "r.sql, line 1" in told["message"]["text"]
-    assert "'Peer' has no value" in told["message"]["text"]
+    assert "r.sql, line 1" in notification["message"]["text"]
+    assert "'Peer' has no value" in notification["message"]["text"]
     suites = ElementTree.fromstring(report("junit", "--fail-on", "error", status=1))
     assert (suites.get("errors"), suites.get("failures")) == ("1", "0")
     [error] = suites.iter("error")

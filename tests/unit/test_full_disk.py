@@ -75,11 +75,11 @@ def test_a_fault_of_the_disk_is_named(
         capsys.readouterr()
         with fault(disk):
             status = cli.main([*command, "--quiet"])
-        said = " ".join(capsys.readouterr().err.split())
-        assert status == 2, (command, said)
-        assert place in said
-        assert cause in said
-        assert hint in said
+        err = " ".join(capsys.readouterr().err.split())
+        assert status == 2, (command, err)
+        assert place in err
+        assert cause in err
+        assert hint in err
         assert cli.main([*command, "--quiet"]) == 0, (command, capsys.readouterr().err)
         for left in disk.iterdir():
             subprocess.run(["rm", "-rf", str(left)], check=True)

@@ -75,8 +75,8 @@ def test_notes_are_one_line(name: str) -> None:
         [line, end] = err.getvalue().split("\n")
         assert end == ""
         assert UNPRINTABLE.search(line) is None
-        said = json.loads(line)["message"] if form == "json" else line
-        assert said.startswith("sbroute: the run failed while writing output.runs to ")
+        message = json.loads(line)["message"] if form == "json" else line
+        assert message.startswith("sbroute: the run failed while writing output.runs to ")
 
 
 @given(st.dictionaries(TEXTS, TEXTS, max_size=3))
@@ -121,7 +121,7 @@ def test_any_terminal_encoding_works(encoding: str) -> None:
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=6, unique=True))
-def test_spelling_keeps_every_name(names: list[str]) -> None:
+def test_spelling_keeps_exact_names(names: list[str]) -> None:
     spelling = NameSpelling(databases=[("srv", name) for name in names])
     for name in names:
         # Databases that stand side by side keep their names, whatever folding makes of them.
@@ -155,6 +155,6 @@ def test_a_script_gives_a_name_as_it_quotes_it(route: str, service: str) -> None
         f"CREATE SERVICE {bracketed(service)} ON QUEUE q;"
     )
     script = read_script(text, file="x.sql", scripted_at=NOON)
-    made = [s for s in script.statements if isinstance(s, CreateRoute | CreateService)]
+    created = [s for s in script.statements if isinstance(s, CreateRoute | CreateService)]
     assert [problem.why for problem in script.problems if not problem.counted] == []
-    assert [statement.name for statement in made] == [route, service]
+    assert [statement.name for statement in created] == [route, service]

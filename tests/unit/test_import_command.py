@@ -181,11 +181,11 @@ def test_the_time_of_an_export_on_a_clock(text: str, zone: str | None, at: str, 
     from routing.importing.catalog.cell_values import time_zone
 
     screen = Screen()
-    found = shared_arguments.moment_on_clock(
+    moment = shared_arguments.moment_on_clock(
         text, "--exported-at", None if zone is None else time_zone(zone), screen
     )
-    assert found is not None
-    assert (found.isoformat(), screen.notes) == (at, notes)
+    assert moment is not None
+    assert (moment.isoformat(), screen.notes) == (at, notes)
 
 
 def test_keys_that_import_needs(config: str) -> None:

@@ -63,11 +63,11 @@ def test_only_an_import_after_the_decision_is_found(instance: str | None, t: int
     assert newest_after({"a": AT}, instance, t) == after
 
 
-def test_the_sentence() -> None:
-    said = "the decisions are older than the newest import of databases, services or instances of %s: their"
+def test_the_note_on_later_imports_is_bounded() -> None:
+    expected = "the decisions are older than the newest import of databases, services or instances of %s: their"
     rest = " current state is used, because only routes have a history"
     assert taken_as_now({"b": AT, "a": AT + HOUR}) == (
-        said % "a (2026-01-05T13:00:00Z), b (2026-01-05T12:00:00Z)" + rest
+        expected % "a (2026-01-05T13:00:00Z), b (2026-01-05T12:00:00Z)" + rest
     )
     many = taken_as_now({f"{number}" * 1000: AT for number in range(7)})
     assert many.count("Z)") == 5

@@ -67,10 +67,12 @@ def _part_of(rows: pyarrow.Table, names: pyarrow.Table, wanted: set[Any]) -> pya
         column = SERVICE_OF.get(row[TABLE])
         return column is None or row[column] in FOR_ALL or row[column] in wanted
 
-    own = rows.take(pyarrow.array([n for n, row in enumerate(rows.to_pylist()) if concerns(row)], pyarrow.int64()))
+    own_rows = rows.take(
+        pyarrow.array([n for n, row in enumerate(rows.to_pylist()) if concerns(row)], pyarrow.int64())
+    )
     services = names["to_service_name"].to_pylist()
     places = [n for n, service in enumerate(services) if service in wanted]
-    return decide_names(names.take(pyarrow.array(places, pyarrow.int64())), own)
+    return decide_names(names.take(pyarrow.array(places, pyarrow.int64())), own_rows)
 
 
 def test_parts_by_service_are_equal_to_the_whole() -> None:
@@ -120,7 +122,7 @@ def test_names_of_any_bytes_are_decided_like_unknown_ones() -> None:
         place, names.schema.field(place), pyarrow.Array.from_buffers(pyarrow.string(), len(bad), bad.buffers())
     )
     decided, whole = decide_names(spoilt, _rows(tables, instance)), decide_names(names, _rows(tables, instance))
-    known = services[1:]
+    known_names = services[1:]
     after, before = (
         [
             (row, choices)
@@ -129,7 +131,7 @@ def test_names_of_any_bytes_are_decided_like_unknown_ones() -> None:
                 table["choices"].to_pylist(),
                 strict=True,
             )
-            if row in known and row != services[0]
+            if row in known_names and row != services[0]
         ]
         for table in (decided, whole)
     )

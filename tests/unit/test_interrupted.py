@@ -68,7 +68,7 @@ def test_a_signal_at_any_moment_ends_the_command(program: str, number: signal.Si
 
 
 @BOTH
-def test_after_the_command_has_ended(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_after_the_end_keeps_the_exit_code(number: signal.Signals, tmp_path: Path) -> None:
     """While Python puts its modules away, the exit code stays that of the command."""
     program = (
         "class Late:\n  def __del__(self, write=os.write, sleep=time.sleep): write(1, b'ready\\n'); sleep(0.2)\n"
@@ -78,7 +78,7 @@ def test_after_the_command_has_ended(number: signal.Signals, tmp_path: Path) -> 
 
 
 @BOTH
-def test_while_it_is_still_imported(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_during_imports_ends_the_command(number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "yaml.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(60)\n")
     process = started(["-m", "routing", "--help"], first_on_path=str(tmp_path))
     assert process.stdout is not None
@@ -106,8 +106,8 @@ def test_a_second_signal_does_not_wait_for_the_record_of_a_run(tmp_path: Path) -
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.2)
     process.send_signal(signal.SIGTERM)
-    told = "run r1 was being recorded (it counts if sbroute runs lists it)"
-    assert ended(process) == Ended(143, "", f"sbroute: ended by SIGTERM: {told}\n", {})
+    expected = "run r1 was being recorded (it counts if sbroute runs lists it)"
+    assert ended(process) == Ended(143, "", f"sbroute: ended by SIGTERM: {expected}\n", {})
 
 
 def test_a_run_reported_as_void_is_never_recorded(tmp_path: Path) -> None:

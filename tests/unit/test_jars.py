@@ -99,11 +99,11 @@ def test_jars_of_spark_s_defaults_come_with_delta_s(
 ) -> None:
     _defaults(tmp_path / "own" / ("conf" if place == "SPARK_HOME" else ""), text)
     monkeypatch.setenv(place, str(tmp_path / "own"))
-    found = {key: value for key, value in started(SETTINGS).items() if key.startswith("spark.jars")}
-    assert found == ({} if packages is None else {"spark.jars.packages": packages})
+    settings = {key: value for key, value in started(SETTINGS).items() if key.startswith("spark.jars")}
+    assert settings == ({} if packages is None else {"spark.jars.packages": packages})
 
 
 @pytest.mark.parametrize("key", ["spark.jars", "spark.jars.packages"])
-def test_own_jars_are_not_replaced(started: Any, key: str) -> None:
-    found = started({key: "/own.jar"})
-    assert {name: value for name, value in found.items() if name.startswith("spark.jars")} == {key: "/own.jar"}
+def test_configured_jars_are_not_replaced(started: Any, key: str) -> None:
+    settings = started({key: "/own.jar"})
+    assert {name: value for name, value in settings.items() if name.startswith("spark.jars")} == {key: "/own.jar"}

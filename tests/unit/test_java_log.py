@@ -105,18 +105,18 @@ def test_a_successful_command_leaves_no_log(run: Runner, tmp_path: Path, ends: s
     "ends", ["1", "refused", "failed", "broken", "interrupted", "killed", "0 failed", "failed 0"]
 )
 def test_a_failed_command_leaves_its_log(run: Runner, tmp_path: Path, ends: str) -> None:
-    (log,), told = run(ends, tmp_path)
+    (log,), err = run(ends, tmp_path)
     assert log.read_text() == "WARNING: of Java"
-    is_told = f"Java's own messages are in {log}\n" in told
+    is_told = f"Java's own messages are in {log}\n" in err
     assert is_told == any(end in ends for end in ("failed", "broken"))
     if is_told:
-        assert told.splitlines()[-1].startswith("sbroute: ")
+        assert err.splitlines()[-1].startswith("sbroute: ")
 
 
 def test_verbose_output_has_no_log(run: Runner, tmp_path: Path) -> None:
-    left, told = run("failed", tmp_path, "--verbose")
+    left, err = run("failed", tmp_path, "--verbose")
     assert left == []
-    assert "WARNING: of Java" in told
+    assert "WARNING: of Java" in err
 
 
 def test_a_failed_start_names_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

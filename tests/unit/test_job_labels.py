@@ -53,8 +53,8 @@ class Connect:
 
 
 def _session(stand_in: object) -> SparkSession:
-    found: Any = stand_in
-    return cast("SparkSession", found)
+    session: Any = stand_in
+    return cast("SparkSession", session)
 
 
 @pytest.mark.parametrize("own", ["the user's", None])
@@ -109,14 +109,14 @@ def test_a_session_started_within_a_stage_is_labelled() -> None:
 
 
 def test_a_stage_that_failed_is_not_the_current_one() -> None:
-    told = list[str | None]()
-    clock = StageClock(on_change=told.append)
+    descriptions = list[str | None]()
+    clock = StageClock(on_change=descriptions.append)
     with clock.stage("read"):
         with pytest.raises(StorageError), clock.stage("pending"):
             raise KeyError
         with clock.stage("plan"):
             pass
-    assert told == ["read", "pending", "plan", "read", None]
+    assert descriptions == ["read", "pending", "plan", "read", None]
 
 
 def test_a_session_that_has_ended_hides_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

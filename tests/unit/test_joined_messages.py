@@ -50,12 +50,12 @@ def test_batches_of_any_size_are_followed_once(monkeypatch: pytest.MonkeyPatch) 
             # A task that reads nothing gives nothing.
             assert list(run_plan(plan.pack(), ())) == []
             steps = 0
-            found = [
+            rows = [
                 row
                 for batch in run_plan(plan.pack(), _batches(given["messages"], size))
                 for row in batch.to_pylist()
             ]
-            assert_same(found, expected, "message_paths")
+            assert_same(rows, expected, "message_paths")
             # Every later task of a worker finds all keys followed.
             first_steps = first_steps or steps
             assert steps == (first_steps if size == 3 else 0)

@@ -47,7 +47,7 @@ def test_a_time_in_json_ends_in_z(
     assert cli.main([*line.split(), "--format", "json"]) in (0, 1)
     out = capsys.readouterr().out
     assert "+00:00" not in out
-    found = TIME.findall(out)
-    assert set(found) <= {"Z"}
+    times = TIME.findall(out)
+    assert set(times) <= {"Z"}
     if not line.startswith(("trace --config job.yaml --all", "lint")):
-        assert found
+        assert times

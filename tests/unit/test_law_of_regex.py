@@ -74,7 +74,7 @@ def test_the_statement_that_is_skipped_takes_time_by_its_length() -> None:
 
 
 @pytest.mark.parametrize("use", USES, ids=lambda use: f"{use.where} {use.method}")
-def test_takes_time_by_the_length_of_the_text(use: Use) -> None:
+def test_each_expression_takes_linear_time(use: Use) -> None:
     assert slow_text(use) is None
 
 
@@ -111,7 +111,7 @@ def test_a_slow_expression_is_reported(pattern: str, method: str) -> None:
         "import fnmatch",
     ],
 )
-def test_an_expression_out_of_sight_is_a_breach(source: str) -> None:
+def test_an_uncollected_expression_is_a_breach(source: str) -> None:
     uses, breaches = python_uses([_room(source)])
     assert (uses, len(breaches)) == ([], 1)
 
@@ -141,7 +141,7 @@ def test_uses_of_an_expression_are_collected(source: str, seen: list[str]) -> No
         "F.expr('regexp_count(x, y)')",
     ],
 )
-def test_one_of_java_out_of_sight_is_a_breach(line: str) -> None:
+def test_an_uncollected_java_expression_is_a_breach(line: str) -> None:
     uses, breaches = java_uses([_room(f"def f(x, y):\n    return {line}")])
     assert (uses, len(breaches)) == ([], 1)
 

@@ -32,7 +32,7 @@ def test_other_modules_pass_no_sql_text() -> None:
     of_arrow += ["tables/dataset_rows.py", "views/diff/arrow_diff.py"]
     assert not [room for room in of_arrow if "import pyspark" in SOURCES[room] or "from pyspark" in SOURCES[room]]
     rooms = {room: source for room, source in SOURCES.items() if room not in (*apart, *of_arrow)}
-    found = {room: list(breaches(source, others)) for room, source in rooms.items()}
+    breaches_by_room = {room: list(breaches(source, others)) for room, source in rooms.items()}
     # What the package hands on by name is listed there; and the word of an option that prints T-SQL.
     listed = {
         "__init__.py": ["getattr", "__import__"],
@@ -45,7 +45,7 @@ def test_other_modules_pass_no_sql_text() -> None:
         "importing/compact_rows.py": ["Row().__dict__"],
         "views/page/pictures/__init__.py": ["getattr"],
     }
-    assert {room: lines for room, lines in found.items() if lines} == listed
+    assert {room: lines for room, lines in breaches_by_room.items() if lines} == listed
 
 
 def test_delta_rs_gets_no_texts_of_sql() -> None:
@@ -210,7 +210,7 @@ def test_safe_code_passes(line: str) -> None:
         "writer.option('replaceWhere', path)",
     ],
 )
-def test_a_breach_inside_is_reported(line: str) -> None:
+def test_a_breach_in_the_sql_module_is_reported(line: str) -> None:
     assert list(breaches_inside(f"def f(spark, reader, writer, path: str):\n    {line}\n"))
 
 

@@ -174,8 +174,8 @@ OF_MESSAGES: dict[str, Law] = {"actions": _is_action, "clocks and chance": _is_c
 @pytest.mark.parametrize("what", list(EVERYWHERE))
 def test_no_module_breaks_a_law(what: str) -> None:
     law, exempt = EVERYWHERE[what]
-    found = {str(path): _breaches(law, nodes_of(path)) for path in _rooms(*exempt)}
-    assert {path: lines for path, lines in found.items() if lines} == {}
+    breaches_by_path = {str(path): _breaches(law, nodes_of(path)) for path in _rooms(*exempt)}
+    assert {path: lines for path, lines in breaches_by_path.items() if lines} == {}
 
 
 @pytest.mark.parametrize("what", list(OF_MESSAGES))
@@ -184,8 +184,8 @@ def test_no_module_for_messages_breaks_its_laws(what: str) -> None:
     assert {name for name in _ACTING if (folder / name).exists()} == _ACTING
     rooms = [path for path in _rooms() if path.parent == folder and path.name not in _ACTING]
     assert rooms
-    found = {path.name: _breaches(OF_MESSAGES[what], nodes_of(path)) for path in rooms}
-    assert {name: lines for name, lines in found.items() if lines} == {}
+    breaches_by_path = {path.name: _breaches(OF_MESSAGES[what], nodes_of(path)) for path in rooms}
+    assert {name: lines for name, lines in breaches_by_path.items() if lines} == {}
 
 
 def _is_deciding(node: ast.AST) -> bool:
@@ -195,11 +195,11 @@ def _is_deciding(node: ast.AST) -> bool:
     return _attribute(node, _DECIDES) and ast.unparse(node).partition(".")[0] in _DECIDING_MODULES
 
 
-def test_every_feature_asks_the_planner_what_the_rules_decide() -> None:
+def test_only_the_planner_calls_the_deciding_rules() -> None:
     decider = [HOUSE / "rules", HOUSE / "plan"]
     rooms = [path for path in _rooms() if path.parent not in decider]
-    found = {str(path): _breaches(_is_deciding, nodes_of(path)) for path in rooms}
-    assert {path: lines for path, lines in found.items() if lines} == {}
+    breaches_by_path = {str(path): _breaches(_is_deciding, nodes_of(path)) for path in rooms}
+    assert {path: lines for path, lines in breaches_by_path.items() if lines} == {}
     assert _breaches(_is_deciding, _parsed("from routing.rules.resolving import Verdict, judge"))
     assert _breaches(_is_deciding, _parsed("verdict = resolving.judge(message, dialog, decision, requests)"))
     asked = (nodes_of(path) for path in _rooms() if path.parent == HOUSE / "plan")
@@ -215,11 +215,11 @@ def test_decisions_read_no_clock() -> None:
         *(HOUSE / "lint").glob("*.py"),
     ]
     assert rooms
-    found = {path.name: _breaches(law, nodes_of(path)) for path in rooms}
-    assert {name: lines for name, lines in found.items() if lines} == {}
+    breaches_by_path = {path.name: _breaches(law, nodes_of(path)) for path in rooms}
+    assert {name: lines for name, lines in breaches_by_path.items() if lines} == {}
 
 
-def test_only_one_room_keeps_frames() -> None:
+def test_only_two_modules_cache_frames() -> None:
     """Some sessions refuse to cache. One room finds this out, and one room asks it."""
     persists = sorted(p.name for p in _rooms() if ".persist(" in p.read_text(encoding="utf-8"))
     assert persists == ["cached_frames.py", "existing_session.py"]
@@ -260,8 +260,10 @@ def _imported_at_once(node: ast.AST) -> set[str]:
 def test_few_rooms_import_spark_whenever_they_are_imported() -> None:
     rooms = [path for path in _rooms() if not any(path.relative_to(HOUSE).match(room) for room in _OF_SPARK)]
     assert rooms
-    found = {str(path): _imported_at_once(nodes_of(path)[0]) & {"pyspark", "delta", "py4j"} for path in rooms}
-    assert {path: names for path, names in found.items() if names} == {}
+    imports_by_path = {
+        str(path): _imported_at_once(nodes_of(path)[0]) & {"pyspark", "delta", "py4j"} for path in rooms
+    }
+    assert {path: names for path, names in imports_by_path.items() if names} == {}
 
 
 @pytest.mark.parametrize(

@@ -63,17 +63,17 @@ def _find_patched(node: ast.AST) -> Patched | None:
 
 
 def _inner_names(source: str) -> set[str]:
-    found = (_find_patched(node) for node in ast.walk(ast.parse(source)))
-    return {one.name for one in found if one is not None and one.is_inner}
+    patched = (_find_patched(node) for node in ast.walk(ast.parse(source)))
+    return {one.name for one in patched if one is not None and one.is_inner}
 
 
 def test_no_test_replaces_a_constant_or_a_private_name() -> None:
-    found = {
+    replaced = {
         (str(path.relative_to(TESTS)), name)
         for path in sorted(TESTS.rglob("*.py"))
         for name in _inner_names(path.read_text(encoding="utf-8"))
     }
-    assert found == set(EXCEPTIONS)
+    assert replaced == set(EXCEPTIONS)
 
 
 @pytest.mark.parametrize(

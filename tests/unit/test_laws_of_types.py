@@ -56,8 +56,8 @@ def test_a_tuple_has_at_most_three_elements() -> None:
 
 
 def test_values_by_name_are_rows_objects_or_of_one_type() -> None:
-    found = {str(path.relative_to(HOUSE)) for path in HOUSE.rglob("*.py") if _values_of_any_kind(nodes_of(path))}
-    assert found == set(ANYTHING)
+    paths = {str(path.relative_to(HOUSE)) for path in HOUSE.rglob("*.py") if _values_of_any_kind(nodes_of(path))}
+    assert paths == set(ANYTHING)
 
 
 @pytest.mark.parametrize(

@@ -242,10 +242,10 @@ def test_tables_have_the_names_of_openlineage(location: TableLocation, namespace
 def test_other_run_ids_become_a_uuid_for_each_job() -> None:
     mine, yours = TableLocation("/mine/runs"), TableLocation("/yours/runs")
     assert lineage.uuid_of(RUN.upper(), mine) == RUN
-    made = lineage.uuid_of("nightly-7", mine)
+    run_uuid = lineage.uuid_of("nightly-7", mine)
     # uuid5 of the URL namespace and of ["/mine/runs", "nightly-7"].
-    assert made == "19bac2e7-b00f-5ed8-8095-d2c2ce9c5e7a"
-    assert lineage.uuid_of("nightly-7", yours) != made
+    assert run_uuid == "19bac2e7-b00f-5ed8-8095-d2c2ce9c5e7a"
+    assert lineage.uuid_of("nightly-7", yours) != run_uuid
     # What uuid.UUID would take as well, and what is not in UTF-8.
     assert lineage.uuid_of(f"{{{RUN}}}", mine) != RUN
     assert lineage.uuid_of("\ud800", mine) != lineage.uuid_of("\ud801", mine)
@@ -296,10 +296,10 @@ def test_an_invalid_key_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert server.paths == []
 
 
-@pytest.mark.parametrize(("status", "told"), [(500, "500 Server Error"), (401, "401 Client Error")])
-def test_a_server_that_refuses_is_asked_once(status: int, told: str) -> None:
+@pytest.mark.parametrize(("status", "expected"), [(500, "500 Server Error"), (401, "401 Client Error")])
+def test_a_refusing_server_gets_one_request(status: int, expected: str) -> None:
     with serving(status) as server:
-        assert (sent_to(server.url) or "").startswith(told)
+        assert (sent_to(server.url) or "").startswith(expected)
     assert server.paths == ["/api/v1/lineage"]
 
 
@@ -396,7 +396,7 @@ def test_a_repeated_run_sends_nothing(tmp_path: Path, made_up: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(("error", "status"), [(StorageError("disk full"), 3), (InputError("bad rows"), 2)])
-def test_a_run_that_fails_sends_one_event_and_fails_as_it_did(
+def test_a_failing_run_sends_one_event_and_keeps_its_exit_code(
     error: Exception, status: int, tmp_path: Path, made_up: dict[str, Any]
 ) -> None:
     made_up["error"] = error
@@ -412,10 +412,12 @@ def test_an_event_that_is_not_sent_is_a_note_of_a_run_that_counts(
 ) -> None:
     with serving(503) as server:
         assert command(tmp_path, url=server.url) == 0
-    told = capsys.readouterr()
-    assert json.loads(told.out)["rows_resolved"] == 10
-    assert told.err.startswith(f"note: the run's lineage event was not sent to '{server.url}': 503 Server Error")
-    assert told.err.count("\n") == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["rows_resolved"] == 10
+    assert captured.err.startswith(
+        f"note: the run's lineage event was not sent to '{server.url}': 503 Server Error"
+    )
+    assert captured.err.count("\n") == 1
 
 
 def test_the_error_of_a_run_is_raised_even_if_its_event_fails(
@@ -424,9 +426,9 @@ def test_the_error_of_a_run_is_raised_even_if_its_event_fails(
     made_up["error"] = StorageError("disk full")
     with serving(503) as server:
         assert command(tmp_path, url=server.url) == 3
-    told = capsys.readouterr().err.splitlines()
-    assert [line.partition(":")[0] for line in told] == ["note", "sbroute"]
-    assert told[-1] == "sbroute: disk full"
+    err_lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in err_lines] == ["note", "sbroute"]
+    assert err_lines[-1] == "sbroute: disk full"
 
 
 @pytest.mark.parametrize("section", [{}, {"namespace": "night"}])

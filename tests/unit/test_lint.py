@@ -99,7 +99,7 @@ def test_faults_of_the_section() -> None:
         settings([1], "job.yaml")
 
 
-def done(*rows: Row, suppressed: int = 0, coverage: tuple[int, int] | None = None) -> LintResult:
+def lint_result(*rows: Row, suppressed: int = 0, coverage: tuple[int, int] | None = None) -> LintResult:
     """Return a result of lint. ``coverage`` has the number of routes and used routes."""
     covered = None
     if coverage is not None:
@@ -174,7 +174,7 @@ def test_fail_on_sets_the_exit_code(
     fail_on: str | None, severities: tuple[str, ...], status: int, console: Console
 ) -> None:
     asked = options("--config", "x", *(["--fail-on", fail_on] if fail_on else []))
-    assert command.tell_tables(done(*rows(*severities), suppressed=1), asked, console) == status
+    assert command.tell_tables(lint_result(*rows(*severities), suppressed=1), asked, console) == status
 
 
 @pytest.mark.parametrize(
@@ -184,12 +184,12 @@ def test_fail_under_sets_the_exit_code(
     under: str, coverage: tuple[int, int], status: int, console: Console
 ) -> None:
     asked = options("--config", "x", "--fail-under", under)
-    assert command.tell_tables(done(coverage=coverage), asked, console) == status
+    assert command.tell_tables(lint_result(coverage=coverage), asked, console) == status
 
 
 def test_json_is_one_line(console: Console) -> None:
-    found = done(*rows("error"), suppressed=2, coverage=(4, 3))
-    command.tell_tables(found, options("--config", "x", "--format", "json"), console)
+    result = lint_result(*rows("error"), suppressed=2, coverage=(4, 3))
+    command.tell_tables(result, options("--config", "x", "--format", "json"), console)
     (line,) = console.printed
     assert "\n" not in line
     assert json.loads(line) == {
@@ -214,7 +214,7 @@ def test_a_wrong_command_line(line: str, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("", "lint needs --config FILE, PATHs or --explain CODE"),
         ("--config x --instance hub", "--instance goes with PATHs"),
@@ -224,10 +224,10 @@ def test_a_wrong_command_line(line: str, capsys: pytest.CaptureFixture[str]) -> 
         ("a.sql --config s3://x/y.yaml", "--config 's3://x/y.yaml' needs Spark, which lint PATHs does not start"),
     ],
 )
-def test_options_that_exclude_each_other_are_refused(line: str, told: str, console: Console) -> None:
+def test_options_that_exclude_each_other_are_refused(line: str, expected: str, console: Console) -> None:
     with pytest.raises(ContractError) as caught:
         command.run(options(*line.split()), console)
-    assert caught.value.message == told
+    assert caught.value.message == expected
 
 
 @pytest.fixture
@@ -256,13 +256,15 @@ def test_an_unknown_code_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> 
 def test_the_printed_findings_equal_their_golden_file(capsys: pytest.CaptureFixture[str]) -> None:
     asked = options("--config", "x")
     asked.quiet, asked.log_format = True, "text"
-    found = [
+    findings = [
         _row(4, "error"),
         {**_row(17, "warning"), "error_number": None, "database_name": "Sales", "object": "Open"},
         {**_row(17, "warning"), "error_number": None, "database_name": "Sales", "object": "Opener"},
     ]
     assert (
-        command.tell_tables(done(*found, suppressed=2, coverage=(1200, 900)), asked, cli.CommandConsole(asked))
+        command.tell_tables(
+            lint_result(*findings, suppressed=2, coverage=(1200, 900)), asked, cli.CommandConsole(asked)
+        )
         == 0
     )
     assert_golden("lint_table.txt", "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines()))
@@ -272,7 +274,7 @@ def printed(capsys: pytest.CaptureFixture[str], found: list[Row], *line: str) ->
     """The lines that lint prints of findings."""
     asked = options("--config", "x", *line)
     asked.quiet, asked.log_format = True, "text"
-    command.tell_tables(done(*found), asked, cli.CommandConsole(asked))
+    command.tell_tables(lint_result(*found), asked, cli.CommandConsole(asked))
     return [text.rstrip() for text in capsys.readouterr().out.splitlines()]
 
 
@@ -302,8 +304,8 @@ def test_a_thousand_equal_findings_are_three_examples(capsys: pytest.CaptureFixt
 
 @pytest.mark.usefixtures("plain_terminal")
 def test_errors_come_first_and_counts_last(capsys: pytest.CaptureFixture[str]) -> None:
-    found = [_row(36, "info"), _row(1, "warning"), _row(20, "error"), _row(19, "warning"), _row(2, "error")]
-    lines = printed(capsys, found, "--all")
+    findings = [_row(36, "info"), _row(1, "warning"), _row(20, "error"), _row(19, "warning"), _row(2, "error")]
+    lines = printed(capsys, findings, "--all")
     heads = [line.split(" (")[0] for line in lines if line.startswith("SBR")]
     assert heads == ["SBR002 error", "SBR020 error", "SBR001 warning", "SBR019 warning", "SBR036 info"]
     assert lines[-1].startswith("2 errors, 2 warnings, 1 info, 0 suppressed")
@@ -376,7 +378,7 @@ def test_a_finding_of_every_instance_is_one_line(
 def test_unlisted_findings_count_for_fail_on(capsys: pytest.CaptureFixture[str]) -> None:
     asked = options("--config", "x", "--fail-on", "info")
     asked.quiet, asked.log_format = True, "text"
-    assert command.tell_tables(done(_AS_INSTALLED[0]), asked, cli.CommandConsole(asked)) == 1
+    assert command.tell_tables(lint_result(_AS_INSTALLED[0]), asked, cli.CommandConsole(asked)) == 1
     assert "0 errors, 0 warnings, 1 info" in capsys.readouterr().out
 
 
@@ -390,7 +392,7 @@ def test_a_finding_of_every_instance_is_counted_by_instance(capsys: pytest.Captu
 
 
 def test_json_has_findings_of_every_instance(console: Console) -> None:
-    command.tell_tables(done(*_AS_INSTALLED), options("--config", "x", "--format", "json"), console)
+    command.tell_tables(lint_result(*_AS_INSTALLED), options("--config", "x", "--format", "json"), console)
     (line,) = console.printed
     assert [row["code"] for row in json.loads(line)["findings"]] == ["SBR023", "SBR023", "SBR034", "SBR036"]
 

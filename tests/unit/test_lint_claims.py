@@ -113,7 +113,7 @@ def lacking_services(walker: Walker) -> Iterator[tuple[str, str, str | None]]:
 def caught_services(walker: Walker) -> Iterator[tuple[str, str, str | None]]:
     """Services that databases of their instance reach by routes for any service, and none by its name."""
     for instance in walker.network.instances.values():
-        own = sorted(database for database in instance.databases if database != "msdb")
+        databases = sorted(database for database in instance.databases if database != "msdb")
         for service in {*SERVICES, *SENDERS}:
             holders = [
                 row["database_name"]
@@ -123,7 +123,7 @@ def caught_services(walker: Walker) -> Iterator[tuple[str, str, str | None]]:
             ]
             hops = [
                 trace.ways[0].hops[0]
-                for scope in own
+                for scope in databases
                 for trace in walker.traces(instance, scope, service, is_arrival=False)
             ]
             steps = {hop.step for hop in hops if hop.outcome == "DELIVERED" and hop.rerouted_from is None}
@@ -138,11 +138,11 @@ def sole_targets(walker: Walker) -> Iterator[tuple[str, str, str | None]]:
         for name, instance in walker.network.instances.items()
         for database, found in instance.databases.items()
     }
-    held: dict[str, set[str | None]] = {}
+    owned: dict[str, set[str | None]] = {}
     for row in walker.tables["services"]:
         place = row["instance_name"], row["database_name"]
         if place in brokers:
-            held.setdefault(row["name"], set()).add(brokers[place])
+            owned.setdefault(row["name"], set()).add(brokers[place])
     for instance, scope in walker.scopes():
         for row in walker.routes_of(instance, scope):
             service = row["remote_service_name"]
@@ -151,13 +151,13 @@ def sole_targets(walker: Walker) -> Iterator[tuple[str, str, str | None]]:
                 and not row["mirror_address"]
                 and service not in (None, "", ASKED)
             )
-            if is_open and len(held.get(service, ())) == 1 and None not in held[service]:
+            if is_open and len(owned.get(service, ())) == 1 and None not in owned[service]:
                 traces = walker.traces(instance, scope, service, is_arrival=scope == "msdb")
                 ways = [way for trace in traces for way in trace.ways]
                 ends = {way.target for way in ways if way.end == "DELIVERED"}
                 firsts = {way.hops[0].route for way in ways if way.hops[0].scope == scope}
                 whole = all(way.end == "DELIVERED" for way in ways) and not any(one.is_cut for one in traces)
-                if whole and ends == held[service] and row["name"] in firsts:
+                if whole and ends == owned[service] and row["name"] in firsts:
                     yield instance.name, scope, row["name"]
 
 
@@ -167,7 +167,7 @@ def by_own_walk(tables: Tables, now: datetime) -> Claims:
     return {code: set(maker(walker)) for code, maker in zip(CODES, makers, strict=True)}
 
 
-def _found(tables: Tables, now: datetime) -> set[LintFinding]:
+def _findings_of(tables: Tables, now: datetime) -> set[LintFinding]:
     keys = ("routes", "databases", "services", "instances")
     columns = {key: TableColumns.of_rows(tables[key], TABLES[key]) for key in keys}
     return find_all(columns, micros_of(now))
@@ -175,7 +175,7 @@ def _found(tables: Tables, now: datetime) -> set[LintFinding]:
 
 def by_lint(tables: Tables, now: datetime) -> Claims:
     claims: Claims = {code: set() for code in CODES}
-    for one in _found(tables, now):
+    for one in _findings_of(tables, now):
         if one.code in claims and one.instance_name is not None and one.database_name is not None:
             claims[one.code].add((one.instance_name, one.database_name, one.object))
     return claims
@@ -212,10 +212,10 @@ def test_claims_of_findings_equal_a_walk_by_the_reference() -> None:
     for number in range(NETWORKS):
         tables, now = random_network(rng, 0), rng.choice(words.MOMENTS)
         _enrich(rng, tables)
-        own, claimed = by_own_walk(tables, now), by_lint(tables, now)
+        by_reference, claimed = by_own_walk(tables, now), by_lint(tables, now)
         for code in CODES:
-            assert claimed[code] == own[code], (number, code)
-            counts[code] += len(own[code])
+            assert claimed[code] == by_reference[code], (number, code)
+            counts[code] += len(by_reference[code])
     # It is no test where nothing is claimed.
     assert min(counts[code] for code in CODES) >= 20, counts
 
@@ -227,11 +227,11 @@ def test_arrivals_without_a_route_equal_a_walk_by_the_reference() -> None:
         tables, now = random_network(rng, 0), rng.choice(words.MOMENTS)
         _enrich(rng, tables)
         walker = Walker(tables, now)
-        for one in _found(tables, now):
+        for one in _findings_of(tables, now):
             if one.code == "SBR024" and one.object is not None:
                 instance = walker.network.instances[one.instance_name or ""]
                 [way] = walker.traces(instance, "msdb", one.object, is_arrival=True)[0].ways
-                said = f"an open message that arrives for it is {way.end} ({way.reason})"
+                expected = f"an open message that arrives for it is {way.end} ({way.reason})"
                 brokers = [database.broker for database in instance.holding[one.object] if database.broker]
                 ends = {
                     trace.end
@@ -240,7 +240,7 @@ def test_arrivals_without_a_route_equal_a_walk_by_the_reference() -> None:
                 }
                 is_taken = "DELIVERED" in ends
                 if is_taken:
-                    said += "; bound to the broker instance of a database that holds it, it is delivered"
-                assert one.message == said, (number, one)
+                    expected += "; bound to the broker instance of a database that holds it, it is delivered"
+                assert one.message == expected, (number, one)
                 counts[is_taken] += 1
     assert min(counts[True], counts[False]) >= 5, counts

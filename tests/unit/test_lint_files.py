@@ -43,9 +43,9 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) ->
     return out, err
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(capsys, *arguments, "--format", "json", status=status)[0])
-    return found
+def linted(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(run(capsys, *arguments, "--format", "json", status=status)[0])
+    return answer
 
 
 def script(folder: Path, text: str = SCRIPT_TEXT, name: str = "change.sql") -> Path:
@@ -57,7 +57,7 @@ def script(folder: Path, text: str = SCRIPT_TEXT, name: str = "change.sql") -> P
 
 def test_findings_of_a_script_name_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(script(tmp_path))
-    done = told(capsys, file, "--fail-on", "error", status=1)
+    done = linted(capsys, file, "--fail-on", "error", status=1)
     assert [(one["code"], one["file"], one["line"], one["object"]) for one in done["findings"]] == [
         ("SBR006", file, 3, None),
         ("SBR031", file, 5, "NoPort"),
@@ -90,8 +90,8 @@ def test_a_script_has_its_own_instance_unless_named(tmp_path: Path, capsys: pyte
     """Two servers' scripts make the same route: a fault only where both are for one."""
     text = "USE Sales;\nCREATE ROUTE R WITH ADDRESS = 'TCP://far:4022';\n"
     files = [str(script(tmp_path, text, name)) for name in ("a.sql", "b.sql")]
-    assert told(capsys, *files)["findings"] == []
-    [twice] = told(capsys, *files, "--instance", "SHOP")["findings"]
+    assert linted(capsys, *files)["findings"] == []
+    [twice] = linted(capsys, *files, "--instance", "SHOP")["findings"]
     assert (twice["code"], twice["instance_name"], twice["file"], twice["line"], twice["error_number"]) == (
         *("SBR042", "SHOP", files[1], 2, 15530),
     )
@@ -120,19 +120,19 @@ def test_a_single_script_is_judged_for_balancing(
 ) -> None:
     file = script(tmp_path, f"{BALANCED}CREATE ROUTE Third WITH SERVICE_NAME = {statement};\n")
     for more in ([], ["--instance", "ServerA"]):
-        done = told(capsys, str(file), *more)
+        done = linted(capsys, str(file), *more)
         assert [(one["code"], one["line"], one["object"]) for one in done["findings"]] == found
         assert done["not_judged"] == {}
 
 
 def test_variables_of_sqlcmd_and_the_database_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(script(tmp_path, "CREATE ROUTE R WITH ADDRESS = '$(where)';\n"))
-    done = told(capsys, file)
+    done = linted(capsys, file)
     assert done["findings"] == []
     assert "sqlcmd variable 'where' has no value" in done["not_taken"][0]
-    assert [one["code"] for one in told(capsys, file, "-v", "where=far:1")["findings"]] == ["SBR006"]
-    [found] = told(capsys, file, "-v", "where=tcp://far", "--database", "Sales")["findings"]
-    assert (found["code"], found["database_name"], found["line"]) == ("SBR031", "Sales", 1)
+    assert [one["code"] for one in linted(capsys, file, "-v", "where=far:1")["findings"]] == ["SBR006"]
+    [finding] = linted(capsys, file, "-v", "where=tcp://far", "--database", "Sales")["findings"]
+    assert (finding["code"], finding["database_name"], finding["line"]) == ("SBR031", "Sales", 1)
 
 
 def test_a_file_in_another_language_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,8 +152,8 @@ def test_nothing_to_lint_is_an_error(name: str, tmp_path: Path, capsys: pytest.C
 def test_exports_name_their_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     orders = [route("Old", "//old", "TCP://old.example")]
     shop = whole_shop(tmp_path, [], [], routes={"msdb": [route("AutoCreatedLocal")], "Orders": orders})
-    [found] = [one for one in told(capsys, str(shop))["findings"] if one["code"] == "SBR031"]
-    assert (found["file"], found["line"]) == (str(tmp_path / "SHOP" / "routes.jsonl"), None)
+    [finding] = [one for one in linted(capsys, str(shop))["findings"] if one["code"] == "SBR031"]
+    assert (finding["file"], finding["line"]) == (str(tmp_path / "SHOP" / "routes.jsonl"), None)
 
 
 def test_statements_about_what_was_exported_are_left_out(
@@ -161,7 +161,7 @@ def test_statements_about_what_was_exported_are_left_out(
 ) -> None:
     shop = whole_shop(tmp_path, [], [])
     file = script(tmp_path, "USE Orders;\nCREATE ROUTE R WITH ADDRESS = 'TCP://far';\n", "SHOP/r.sql")
-    done = told(capsys, str(shop))
+    done = linted(capsys, str(shop))
     assert done["left_out"] == [
         f"{file}, line 2: CREATE ROUTE 'R' (sys.routes was exported; check --then tries it)"
     ]
@@ -177,10 +177,10 @@ def test_neither_spark_nor_arrow_is_needed(tmp_path: Path) -> None:
 def test_a_configuration_needs_only_the_section_lint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, section = str(script(tmp_path)), tmp_path / "lint.yaml"
     section.write_text("lint: {suppress: [{code: SBR042}, {object: NoPort}]}\n", encoding="utf-8")
-    done = told(capsys, file, "--config", str(section))
+    done = linted(capsys, file, "--config", str(section))
     assert [one["code"] for one in done["findings"]] == ["SBR006"]
     assert done["suppressed"] == 3
-    done = told(capsys, file, "--set", "lint.suppress=[{code: SBR006}]")
+    done = linted(capsys, file, "--set", "lint.suppress=[{code: SBR006}]")
     assert done["suppressed"] == 1
     section.write_text("lnt: {}\n", encoding="utf-8")
     assert "unknown key 'lnt', did you mean 'lint'?" in run(capsys, file, "--config", str(section), status=2)[1]
@@ -211,14 +211,14 @@ def codes(done: dict[str, Any]) -> set[tuple[str, str]]:
 
 
 def test_exported_views_are_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert codes(told(capsys, two_instances(tmp_path / "none"))) == {("SBR021", "B")}
+    assert codes(linted(capsys, two_instances(tmp_path / "none"))) == {("SBR021", "B")}
     local = {"routes": {"Orders": [], "msdb": [route("AutoCreatedLocal")]}}
-    assert codes(told(capsys, two_instances(tmp_path / "local", **local))) == {("SBR022", "B")}
+    assert codes(linted(capsys, two_instances(tmp_path / "local", **local))) == {("SBR022", "B")}
 
 
 @pytest.mark.parametrize("view", ["routes", "services", "databases"])
 def test_missing_views_are_not_judged(view: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    done = told(capsys, two_instances(tmp_path, **{view: None}))
+    done = linted(capsys, two_instances(tmp_path, **{view: None}))
     assert codes(done) == set()
     assert set(done["not_judged"]) >= {"SBR021"} or set(done["not_judged"]) >= {"SBR022"}
     assert {gap["view"] for gap in done["not_known"]} >= {f"sys.{view}"}
@@ -232,9 +232,9 @@ def test_forwarding_that_was_not_exported_is_no_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     on = {"Orders": [], "msdb": [route("On", "//b", "TCP://C:4022")]}
-    done = told(capsys, two_instances(tmp_path / "off", routes=on))
+    done = linted(capsys, two_instances(tmp_path / "off", routes=on))
     assert codes(done) == {("SBR025", "B")}
-    done = told(capsys, two_instances(tmp_path / "unknown", routes=on, service_broker_endpoints=None))
+    done = linted(capsys, two_instances(tmp_path / "unknown", routes=on, service_broker_endpoints=None))
     assert {one["code"] for one in done["findings"]} & {"SBR025", "SBR040"} == set()
 
 
@@ -255,13 +255,13 @@ def test_ends_of_dialogs_are_judged_only_with_complete_exports(
         }
         for name in ("A", "B", "C")
     }
-    assert ("SBR041", "A") not in codes(told(capsys, str(written(tmp_path / "whole", estate))))
+    assert ("SBR041", "A") not in codes(linted(capsys, str(written(tmp_path / "whole", estate))))
     del estate["A"]["services"]
-    done = told(capsys, str(written(tmp_path / "part", estate)))
+    done = linted(capsys, str(written(tmp_path / "part", estate)))
     assert ("SBR041", "A") not in codes(done)
     assert done["not_judged"]["SBR041"] == 1
     estate["A"]["services"] = {"X": [{"name": "//other"}]}
-    assert ("SBR041", "A") in codes(told(capsys, str(written(tmp_path / "away", estate))))
+    assert ("SBR041", "A") in codes(linted(capsys, str(written(tmp_path / "away", estate))))
 
 
 def requests_of_a(folder: Path, address: str, **of_a: Any) -> str:
@@ -299,7 +299,7 @@ def requests_of_a(folder: Path, address: str, **of_a: Any) -> str:
 def test_requests_are_followed_within_the_exports(
     address: str, missing: str | None, is_judged: bool | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    done = told(capsys, requests_of_a(tmp_path, address, **({} if missing is None else {missing: None})))
+    done = linted(capsys, requests_of_a(tmp_path, address, **({} if missing is None else {missing: None})))
     assert (("SBR043", "A") in codes(done)) == (is_judged is True)
     assert ("SBR043" in done["not_judged"]) == (is_judged is False)
 
@@ -331,17 +331,17 @@ def test_leaving_out_a_view_of_an_instance_adds_no_error(tmp_path: Path) -> None
     written = write_estates(random.Random(SEED), tmp_path, range(ESTATES), less=4, scripted=0)
 
     def found_of(name: str) -> set[tuple[Any, ...]]:
-        found = found_in(tmp_path / name.replace("\\", "$"), seen)
-        return {(code, *rest) for code, _, *rest in found}
+        findings = found_in(tmp_path / name.replace("\\", "$"), seen)
+        return {(code, *rest) for code, _, *rest in findings}
 
     whole = {each.estate: found_of(each.name) for each in written if each.variant == FULL}
     seen.clear()
     in_part = 0
     for each in written:
         if each.variant not in (FULL, SCRIPT):
-            found = found_of(each.name)
-            assert found - whole[each.estate] == set(), (each.name, sorted(map(str, each.left_out)))
-            in_part += len(found)
+            findings = found_of(each.name)
+            assert findings - whole[each.estate] == set(), (each.name, sorted(map(str, each.left_out)))
+            in_part += len(findings)
     # It is no test where nothing is found, or nothing is left unjudged.
     assert in_part > 50
     assert len(seen) > 3
@@ -354,7 +354,7 @@ def random_estate(rng: random.Random) -> dict[str, dict[str, Any]]:
     addresses = [f"TCP://{name}:{port}" for name in names for port in (4022, 4022, 4022, 4023)]
 
     def routes(number: int, local: float) -> list[dict[str, Any]]:
-        made = [
+        draft_rows = [
             route(
                 f"R{n}",
                 rng.choice(services) if rng.random() < 0.9 else None,
@@ -362,10 +362,10 @@ def random_estate(rng: random.Random) -> dict[str, dict[str, Any]]:
             )
             for n in range(number)
         ]
-        for one in made:
+        for one in draft_rows:
             if one["remote_service_name"] is not None and rng.random() < 0.25:
                 one["broker_instance"] = f"{rng.choice(ids)}-0000-4000-8000-000000000000"
-        return made
+        return draft_rows
 
     def views(name: str) -> dict[str, Any]:
         held = {db: [{"name": s} for s in services if rng.random() < 0.5] for db in ("X", "Y")}
@@ -400,16 +400,16 @@ def random_estate(rng: random.Random) -> dict[str, dict[str, Any]]:
 
 def less(rng: random.Random, estate: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """The same without one or two views, or one of them of a database alone."""
-    taken = {name: dict(views) for name, views in estate.items()}
+    remaining = {name: dict(views) for name, views in estate.items()}
     for _ in range(rng.choice((1, 1, 2))):
-        name = rng.choice(sorted(taken))
-        view = rng.choice(sorted(taken[name]) or ["routes"])
-        rows = taken[name].get(view)
+        name = rng.choice(sorted(remaining))
+        view = rng.choice(sorted(remaining[name]) or ["routes"])
+        rows = remaining[name].get(view)
         if isinstance(rows, dict) and rng.random() < 0.5:
-            taken[name][view] = {db: each for db, each in rows.items() if db != rng.choice(sorted(rows))}
+            remaining[name][view] = {db: each for db, each in rows.items() if db != rng.choice(sorted(rows))}
         else:
-            taken[name].pop(view, None)
-    return taken
+            remaining[name].pop(view, None)
+    return remaining
 
 
 def test_leaving_out_a_view_of_an_estate_adds_no_error(tmp_path: Path) -> None:

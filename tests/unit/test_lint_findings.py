@@ -138,10 +138,10 @@ def test_unknown_forwarding_causes_no_error() -> None:
     rows = [row for label in unknown for row in _of(label)]
     # What is bound to an id that nobody has is dropped by a LOCAL route, whether the instance forwards or not.
     assert {row["code"] for row in rows if row["severity"] == "error"} == {"SBR022"}
-    said = {(row["code"], row["message"]) for row in rows if "not known and assumed" in row["message"]}
-    told = "messages that arrive for it are dropped if forwarding is off, which is not known and assumed"
-    assert ("SBR040", told) in said
-    pinned = {message.partition("; ")[2].replace("/two ", " ") for code, message in said if code == "SBR015"}
+    findings = {(row["code"], row["message"]) for row in rows if "not known and assumed" in row["message"]}
+    expected = "messages that arrive for it are dropped if forwarding is off, which is not known and assumed"
+    assert ("SBR040", expected) in findings
+    pinned = {message.partition("; ")[2].replace("/two ", " ") for code, message in findings if code == "SBR015"}
     assert [re.sub(r"forwarding of \S+ ", "forwarding of X ", one) for one in pinned] == [
         "the forwarding of X is not known and assumed to be off"
     ]
@@ -151,7 +151,7 @@ def _forwarding(estate: Estate) -> set[object]:
     return {row["is_message_forwarding_enabled"] for row in estate.build().tables["instances"]}
 
 
-def test_coverage() -> None:
+def test_coverage_counts_used_routes() -> None:
     """A route counts if a message reports it, was led back by it, or may use it. Its versions are one route."""
     coverage = _lint().coverage
     assert coverage is not None
@@ -160,12 +160,12 @@ def test_coverage() -> None:
     assert rows["has-0-sbr001/one"] == (2, 0)
 
 
-def test_rows_are_sorted_and_whole() -> None:
+def test_finding_rows_are_sorted_and_complete() -> None:
     rows = _rows()
     assert rows == sorted(rows, key=lambda row: tuple((v is not None, v or "") for v in list(row.values())[:-1]))
-    known = {f.code: (str(f.severity), f.advice) for f in FINDINGS}
-    assert {row["code"] for row in rows} == set(known) - OF_FILES
-    assert all((row["severity"], row["advice"]) == known[row["code"]] for row in rows)
+    advice_by_code = {f.code: (str(f.severity), f.advice) for f in FINDINGS}
+    assert {row["code"] for row in rows} == set(advice_by_code) - OF_FILES
+    assert all((row["severity"], row["advice"]) == advice_by_code[row["code"]] for row in rows)
     assert len({tuple(row.values()) for row in rows}) == len(rows)
 
 
@@ -217,11 +217,11 @@ def test_separate_rings_are_separate_findings() -> None:
 def test_a_long_chain_of_forwarders_is_a_loop_only_if_closed(closed: bool) -> None:
     draft = EstateDraft()
     _ring(draft, "f", 1_500, "Lost", closed=closed)
-    found = ["messages for it go round between f0, f1, f10, f100, f1000 and 1495 more"]
-    assert _around(draft) == (found if closed else [])
+    messages = ["messages for it go round between f0, f1, f10, f100, f1000 and 1495 more"]
+    assert _around(draft) == (messages if closed else [])
 
 
-def test_versions_that_are_not_in_force_answer_nothing() -> None:
+def test_expired_versions_give_no_finding() -> None:
     draft = EstateDraft()
     _ring(draft, "f", 2, "Lost")
     for row in draft.tables["routes"]:
@@ -240,7 +240,7 @@ def test_no_messages_are_tried_from_an_unlisted_instance() -> None:
     assert {row["code"] for row in done.findings} == {"SBR019", "SBR031"}
 
 
-def test_a_scope_that_asks_for_many_services_is_one_finding() -> None:
+def test_a_scope_with_many_requested_services_is_one_finding() -> None:
     """A route that names the service ends the search before a request, be it bound to an id or not."""
     draft = EstateDraft()
     draft.instance("one", "tcp://one:4022")
@@ -253,9 +253,9 @@ def test_a_scope_that_asks_for_many_services_is_one_finding() -> None:
     draft.route("one", "Sales", "Bound", "LOCAL", "S2", "id-sales")
     draft.route("one", "Sales", "Elsewhere", "tcp://far:4022", "T0")
     done = lint(arrow(cast("Tables", draft.tables)), now=NOW)
-    found = {row["database_name"]: row["message"] for row in done.findings if row["code"] == "SBR033"}
-    told = "an open message for %s opens a route request, though this instance has the service"
-    assert found == {
-        "Sales": told % "S1, S3, S4, S5, S6 and 3 more",
-        "msdb": told % "S0, S1, S2, S3, S4 and 5 more",
+    messages = {row["database_name"]: row["message"] for row in done.findings if row["code"] == "SBR033"}
+    expected = "an open message for %s opens a route request, though this instance has the service"
+    assert messages == {
+        "Sales": expected % "S1, S3, S4, S5, S6 and 3 more",
+        "msdb": expected % "S0, S1, S2, S3, S4 and 5 more",
     }

@@ -16,7 +16,7 @@ from routing import cli
 from routing.commands import lint as command
 from routing.lint.catalogue import BY_CODE
 from routing.views.lint.lint_reports import as_junit, as_sarif, fingerprints
-from tests.unit.test_lint import Console, _row, done, options
+from tests.unit.test_lint import Console, _row, lint_result, options
 
 Row = dict[str, Any]
 PAGES = {code: f"# {code}" for code in BY_CODE}
@@ -34,8 +34,8 @@ def sarif(*rows: Row, root: str = "/work") -> dict[str, Any]:
     assert "\n" not in text
     check_sarif(json.loads(text))
     [run] = json.loads(text)["runs"]
-    found: dict[str, Any] = run
-    return found
+    document: dict[str, Any] = run
+    return document
 
 
 def check_sarif(log: dict[str, Any]) -> None:
@@ -98,7 +98,7 @@ def test_a_finding_names_its_line() -> None:
 
 
 @pytest.mark.parametrize(("severity", "level"), [("error", "error"), ("warning", "warning"), ("info", "note")])
-def test_levels(severity: str, level: str) -> None:
+def test_severities_have_sarif_levels(severity: str, level: str) -> None:
     assert sarif(row(severity=severity))["results"][0]["level"] == level
 
 
@@ -197,7 +197,7 @@ def test_findings_of_tables_are_reported(form: str, tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     rows = [_row(6, "error"), _row(31, "warning")]
     asked = options("--config", "conf/job.yaml", "--format", form, "--fail-on", "error")
-    assert command.tell_tables(done(*rows), asked, console) == 1
+    assert command.tell_tables(lint_result(*rows), asked, console) == 1
     [text] = console.printed
     if form == "junit":
         assert [test.get("file") for test in ElementTree.fromstring(text)[0]][5] is None
@@ -229,7 +229,7 @@ def test_the_command_prints_sarif_and_junit(tmp_path: Path, capsys: pytest.Captu
     assert ElementTree.fromstring(capsys.readouterr().out.encode()).get("failures") == "1"
 
 
-def test_other_commands_have_neither_form(capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_commands_refuse_sarif(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["check", "x", "--format", "sarif"])
     assert "unknown --format 'sarif'" in capsys.readouterr().err

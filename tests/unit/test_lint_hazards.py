@@ -36,7 +36,7 @@ def _proved(tables: Tables, now: datetime) -> dict[OpenChoice, Ends]:
 def _by_own_walk(tables: Tables, now: datetime) -> dict[OpenChoice, list[Ends]]:
     """Each choice with all that any dialog's hash shows, from every scope for every service."""
     network = Network({**tables, "route_requests": []})
-    found: dict[OpenChoice, list[Ends]] = {}
+    hazards: dict[OpenChoice, list[Ends]] = {}
     for instance in network.instances.values():
         for scope in {*instance.databases, "msdb"}:
             for service in {*SERVICES, *SENDERS}:
@@ -45,13 +45,13 @@ def _by_own_walk(tables: Tables, now: datetime) -> dict[OpenChoice, list[Ends]]:
                 for conversation in CONVERSATIONS:
                     message = message_to(instance, sender, service, now, conversation=conversation)
                     trace = network.follow(message, RequestBook([]))
-                    found.setdefault(choice, []).extend(_several(trace, choice))
+                    hazards.setdefault(choice, []).extend(_different_ends(trace, choice))
                     if len(trace.ways) == 1 and not any(hop.step == 3 for hop in trace.ways[0].hops):
                         break
-    return {choice: ends for choice, ends in found.items() if ends}
+    return {choice: ends for choice, ends in hazards.items() if ends}
 
 
-def _several(trace: Trace, choice: OpenChoice) -> Iterator[Ends]:
+def _different_ends(trace: Trace, choice: OpenChoice) -> Iterator[Ends]:
     """Return the ends of the routes out of the scope, if they have different ids."""
     by_way_out: dict[tuple[str | None, str], Ends] = {}
     for way in trace.ways:
@@ -70,12 +70,12 @@ def _several(trace: Trace, choice: OpenChoice) -> Iterator[Ends]:
 def _enrich(tables: Tables) -> None:
     """Let there be something to choose from: databases of many ids that hold services, routes without an id."""
     names = ("instance_name", "database_name", "name")
-    held = {tuple(row[name] for name in names) for row in tables["services"]}
+    service_keys = {tuple(row[name] for name in names) for row in tables["services"]}
     for number, row in enumerate(tables["databases"]):
         row["service_broker_guid"] = words.ZERO if number % 9 == 8 else f"id-{number % 9}"
         row["is_broker_enabled"] = number % 7 != 6
-        held |= {(row["instance_name"], row["name"], service) for service in SERVICES[:4]}
-    tables["services"] = [dict(zip(names, key, strict=True)) for key in sorted(held)]
+        service_keys |= {(row["instance_name"], row["name"], service) for service in SERVICES[:4]}
+    tables["services"] = [dict(zip(names, key, strict=True)) for key in sorted(service_keys)]
     for number, row in enumerate(tables["routes"]):
         if number % 3:
             row["broker_instance"] = None
@@ -90,12 +90,12 @@ def test_hazards_equal_a_walk_by_the_reference() -> None:
     for _ in range(NETWORKS):
         tables, now = random_network(rng, 0), rng.choice(words.MOMENTS)
         _enrich(tables)
-        proved, own = _proved(tables, now), _by_own_walk(tables, now)
-        assert proved.keys() == own.keys()
-        assert all(proved[choice] in ends for choice, ends in own.items())
-        count += len(own)
+        proved, by_reference = _proved(tables, now), _by_own_walk(tables, now)
+        assert proved.keys() == by_reference.keys()
+        assert all(proved[choice] in ends for choice, ends in by_reference.items())
+        count += len(by_reference)
         names = {
             (row["instance_name"], row["database_name"], row["remote_service_name"]) for row in tables["routes"]
         }
-        by_any += sum(choice not in names for choice in own)
+        by_any += sum(choice not in names for choice in by_reference)
     assert min(count - 60, by_any - 20) > 0, (count, by_any)

@@ -53,13 +53,13 @@ def route(name: str = "R", address: str | None = "tcp://OLD.example:4022", **mor
     return estate_rows.route(name, None, address, **more)
 
 
-def found(folder: Path, text: str, **rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+def custom_findings(folder: Path, text: str, **rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     estate = configuration_of(columns(**(rows or {"routes": [route()]})), micros_of(AT))
     return list(find_own(load_rules([file_of(folder, text)]), estate))
 
 
 def test_a_custom_rule_gives_findings(tmp_path: Path) -> None:
-    [one] = found(tmp_path, RULE)
+    [one] = custom_findings(tmp_path, RULE)
     assert one == (
         *("SHOP001", "hub", "Sales", "R", "address 'tcp://OLD.example:4022' is the old gateway's"),
         None,
@@ -105,14 +105,14 @@ def test_a_custom_rule_gets_the_configuration() -> None:
 
 def test_a_custom_rule_names_its_subject(tmp_path: Path) -> None:
     body = "    yield ('hub', None, None), 'a'\n    yield (None, 'Sales', 'x'), 'b'"
-    assert {one[:5] for one in found(tmp_path, rule_of(body))} == {
+    assert {one[:5] for one in custom_findings(tmp_path, rule_of(body))} == {
         ("SHOP001", None, "Sales", "x", "b"),
         ("SHOP001", "hub", None, None, "a"),
     }
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         ("    yield 'hub', 'a'", "yields \"('hub', 'a')\" instead of (subject, message)"),
         ("    yield configuration.routes[0]", "instead of (subject, message)"),
@@ -125,17 +125,17 @@ def test_a_custom_rule_names_its_subject(tmp_path: Path) -> None:
         ("    import json\n    json.loads('{')", "line 7: JSONDecodeError: Expecting property name"),
     ],
 )
-def test_a_rule_that_fails_is_named_with_its_line(body: str, told: str, tmp_path: Path) -> None:
+def test_a_rule_that_fails_is_named_with_its_line(body: str, expected: str, tmp_path: Path) -> None:
     with pytest.raises(RuleError) as caught:
-        found(tmp_path, rule_of(body))
+        custom_findings(tmp_path, rule_of(body))
     assert caught.value.exit_code == 2
     assert caught.value.message.startswith("the lint rule SHOP001")
     assert str(tmp_path / "rules.py") in caught.value.message
-    assert told in caught.value.message
+    assert expected in caught.value.message
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (
             "import routing\nimport nothing_of_this_name\n",
@@ -160,10 +160,10 @@ def test_a_rule_that_fails_is_named_with_its_line(body: str, told: str, tmp_path
         (RULE + RULE.partition(HEAD)[2].replace("def old", "def other"), "two lint rules have the code SHOP001: "),
     ],
 )
-def test_an_unusable_file(text: str, told: str, tmp_path: Path) -> None:
+def test_an_unusable_file(text: str, expected: str, tmp_path: Path) -> None:
     with pytest.raises(RuleError) as caught:
         load_rules([file_of(tmp_path, text)])
-    assert told in caught.value.message
+    assert expected in caught.value.message
     assert len(caught.value.message) < 1000
 
 
@@ -189,11 +189,11 @@ def test_two_functions_of_one_name_are_two_rules(tmp_path: Path) -> None:
 
 
 def test_output_of_a_rule_is_not_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found(tmp_path, "print('loaded')\n" + rule_of("    print('run')\n    return []"))
+    custom_findings(tmp_path, "print('loaded')\n" + rule_of("    print('run')\n    return []"))
     assert capsys.readouterr() == ("", "loaded\nrun\n")
 
 
-def test_a_marked_function_stays_one() -> None:
+def test_a_custom_rule_stays_callable() -> None:
     @routing.finding("SHOP001", "info", "T", "A")
     def rule(configuration: routing.Configuration) -> list[Any]:
         return [(configuration.now, "x")]
@@ -262,9 +262,9 @@ def test_the_command_runs_custom_rules_over_files(tmp_path: Path, capsys: pytest
 def test_the_command_reports_failing_rules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules, script = file_of(tmp_path, rule_of("    1 / 0")), tmp_path / "a.sql"
     script.write_text(SCRIPT, encoding="utf-8")
-    told = f"sbroute: the lint rule SHOP001 failed in {rules!r}, line 6: ZeroDivisionError: division by zero"
+    expected = f"sbroute: the lint rule SHOP001 failed in {rules!r}, line 6: ZeroDivisionError: division by zero"
     more = " (--verbose shows more; nothing was reported)\n"
-    assert run(capsys, str(script), "--rules", rules) == (2, "", told + more)
+    assert run(capsys, str(script), "--rules", rules) == (2, "", expected + more)
 
 
 def test_the_page_of_a_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

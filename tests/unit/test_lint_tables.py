@@ -47,8 +47,8 @@ def random_rows(seed: int, schema: Schema, count: int) -> list[Row]:
 
     def value(name: str) -> Any:
         if name == "conversation_id":
-            found = ID.format(rng.randint(0, 9))
-            return rng.choice([None, "", found, found.lower(), found.upper(), "\u0130d"])
+            guid = ID.format(rng.randint(0, 9))
+            return rng.choice([None, "", guid, guid.lower(), guid.upper(), "\u0130d"])
         if name.endswith("broker_instance"):
             return rng.choice([None, "", ZERO, " {} ", "{b1}", " B1 ", "b1", "b2", "{", "}"])
         if name.endswith("_at") or name == "lifetime":
@@ -74,9 +74,9 @@ def test_relevant_rows_are_kept(seed: int) -> None:
         "dialogs": arrow_of(random_rows(seed, DIALOGS, 300), DIALOGS),
         "route_requests": arrow_of(random_rows(seed, ROUTE_REQUESTS, 10), ROUTE_REQUESTS),
     }
-    found = findings(*(read_traffic(table, key, micros_of(NOW)) for key, table in rows.items()))
-    assert found == findings(*(columns_of(table, key) for key, table in rows.items()))
-    assert {one.code for one in found} == {"SBR010", "SBR038"}
+    kept_findings = findings(*(read_traffic(table, key, micros_of(NOW)) for key, table in rows.items()))
+    assert kept_findings == findings(*(columns_of(table, key) for key, table in rows.items()))
+    assert {one.code for one in kept_findings} == {"SBR010", "SBR038"}
 
 
 def test_irrelevant_rows_are_left_out() -> None:

@@ -73,7 +73,7 @@ def run(program: str, *options: str, columns: int = 80, **environment: str) -> t
     return process.wait(30), written
 
 
-def seen(written: str, columns: int = 80) -> list[str]:
+def visible_lines(written: str, columns: int = 80) -> list[str]:
     """Return the text that remains on the screen, with all seconds as 0.0."""
     return [re.sub(r"\d+\.\d s$", "0.0 s", line) for line in see(written, columns)]
 
@@ -81,7 +81,7 @@ def seen(written: str, columns: int = 80) -> list[str]:
 def test_each_stage_has_a_live_line_and_a_final_line() -> None:
     code, written = run(STAGES)
     assert code == 0
-    assert seen(written) == ["read: 0.0 s", "write: 0.0 s", "|"]
+    assert visible_lines(written) == ["read: 0.0 s", "write: 0.0 s", "|"]
     # While it worked, with its seconds.
     assert "\x1b[2Kwrite\x1b[2m  0 s" in written
     assert re.search(r"\x1b\[2Kwrite: 0\.[1-9] s\r\n$", written)
@@ -100,7 +100,7 @@ with clock.stage("read"):
 """
     code, written = run(program, "--verbose", PYTHONWARNINGS="always")
     assert code == 0
-    lines = [line for line in seen(written, 200) if "warnings.warn" not in line]
+    lines = [line for line in visible_lines(written, 200) if "warnings.warn" not in line]
     # Nor broken into lines, which somebody may want to copy.
     assert lines[0] == "a note " + "of many words " * 10 + "that is longer than the terminal is wide"
     assert re.search("UserWarning: of a library$", lines[1])
@@ -146,8 +146,8 @@ def test_a_failed_stage_leaves_only_its_error(within: str, why: str) -> None:
     code, written = run(program, columns=200)
     assert code == 3
     assert "write\x1b[2m" in written
-    told = f"sbroute: the run failed while {why} (run again once the cause is gone)"
-    assert see(written, 200) == [told, "|"]
+    expected = f"sbroute: the run failed while {why} (run again once the cause is gone)"
+    assert see(written, 200) == [expected, "|"]
 
 
 def test_nested_and_successive_stages_are_shown() -> None:
@@ -166,19 +166,24 @@ with steps(console) as step:
     shown = re.findall(r"\x1b\[2K([a-zA-Z ]+)\x1b\[2m", written)
     named = [name for name, before in zip(shown, ["", *shown], strict=False) if name != before]
     assert named == ["reading the tables", "starting Spark", "reading the tables", "writing the tables"]
-    assert seen(written) == ["session: 0.0 s", "reading the tables: 0.0 s", "writing the tables: 0.0 s", "|"]
+    assert visible_lines(written) == [
+        "session: 0.0 s",
+        "reading the tables: 0.0 s",
+        "writing the tables: 0.0 s",
+        "|",
+    ]
 
 
 @pytest.mark.parametrize("term", ["dumb", "unknown"])
 def test_a_dumb_terminal_has_only_final_lines(term: str) -> None:
     code, written = run(STAGES, TERM=term)
-    assert (code, seen(written)) == (0, ["read: 0.0 s", "write: 0.0 s", "|"])
+    assert (code, visible_lines(written)) == (0, ["read: 0.0 s", "write: 0.0 s", "|"])
     assert "\x1b" not in written
 
 
 def test_no_color_removes_colours_from_the_live_line() -> None:
     code, written = run(STAGES, NO_COLOR="1")
-    assert (code, seen(written)) == (0, ["read: 0.0 s", "write: 0.0 s", "|"])
+    assert (code, visible_lines(written)) == (0, ["read: 0.0 s", "write: 0.0 s", "|"])
     assert set(re.findall(r"\x1b\[\d*[A-Za-z]", written)) - {"\x1b[2m", "\x1b[0m"} == {"\x1b[2K", "\x1b[1A"}
 
 
@@ -188,8 +193,8 @@ def test_quiet_shows_only_the_result_on_a_terminal() -> None:
 
 def test_json_on_a_terminal_is_only_json() -> None:
     code, written = run(STAGES, "--log-format", "json")
-    told = [json.loads(line) for line in written.splitlines()]
-    assert (code, [line["stage"] for line in told]) == (0, ["read", "write"])
+    events = [json.loads(line) for line in written.splitlines()]
+    assert (code, [line["stage"] for line in events]) == (0, ["read", "write"])
 
 
 @pytest.mark.parametrize("options", [[], ["--log-format", "json"], ["--quiet"]])
@@ -208,15 +213,15 @@ def test_a_pipe_gets_no_live_line(options: list[str]) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "")
-    told = [json.loads(line)["message"] for line in done.stderr.splitlines()]
-    named = [re.sub(r"\d\.\d s", "0.0 s", text) for text in told]
+    messages = [json.loads(line)["message"] for line in done.stderr.splitlines()]
+    named = [re.sub(r"\d\.\d s", "0.0 s", text) for text in messages]
     assert named == (["read: 0.0 s", "write: 0.0 s", "starting Spark"] if "json" in options else [])
 
 
 def test_a_fast_command_has_no_live_line() -> None:
     program = "with console.during('reading'): pass\nassert 'rich' not in sys.modules"
     code, written = run(program, PAUSE="60")
-    assert (code, seen(written)) == (0, ["reading: 0.0 s", "|"])
+    assert (code, visible_lines(written)) == (0, ["reading: 0.0 s", "|"])
 
 
 def test_while_java_starts_the_line_stays_on_the_terminal(tmp_path: Path) -> None:
@@ -226,7 +231,7 @@ from pathlib import Path
 with console.during("starting Spark"), session._java_messages_in(Path({str(log)!r})): see_line()
 """
     code, written = run(program)
-    assert (code, seen(written)) == (0, ["starting Spark: 0.0 s", "|"])
+    assert (code, visible_lines(written)) == (0, ["starting Spark: 0.0 s", "|"])
     assert "starting Spark\x1b[2m" in written
     assert log.read_bytes() == b""
 
@@ -307,8 +312,8 @@ def test_a_narrow_terminal_has_one_line(
 
 
 def test_the_live_line_shows_finished_and_all_tasks(on_screen: OnScreen) -> None:
-    told: Iterator[terminal_streams.Tasks | None] = iter([(0, 4), (1200, 1204), None])
-    on_screen.line.watch(lambda: next(told, None))
+    task_counts: Iterator[terminal_streams.Tasks | None] = iter([(0, 4), (1200, 1204), None])
+    on_screen.line.watch(lambda: next(task_counts, None))
     on_screen.line.begin("write")
     on_screen.wait_for("write\x1b[2m  0/4 tasks  0 s")
     on_screen.wait_for("write\x1b[2m  1,200/1,204 tasks  0 s")
@@ -457,12 +462,14 @@ class _Tracker:
     def getStageInfo(self, stage: int) -> Any:  # noqa: N802 - Spark's name.
         from pyspark import SparkStageInfo
 
-        found = self.stages[stage]
-        return None if found is None else SparkStageInfo(stage, 0, "save", found[1], 1, found[0], 0)
+        stage_tasks = self.stages[stage]
+        return (
+            None if stage_tasks is None else SparkStageInfo(stage, 0, "save", stage_tasks[1], 1, stage_tasks[0], 0)
+        )
 
 
 @pytest.mark.parametrize(
-    ("stages", "told"),
+    ("stages", "expected"),
     [
         ({}, None),
         ({7: None}, None),
@@ -471,7 +478,7 @@ class _Tracker:
     ],
 )
 def test_the_tasks_of_all_active_stages(
-    stages: dict[int, tuple[int, int] | None], told: tuple[int, int] | None
+    stages: dict[int, tuple[int, int] | None], expected: tuple[int, int] | None
 ) -> None:
     class Context:
         def statusTracker(self) -> _Tracker:  # noqa: N802 - Spark's name.
@@ -479,13 +486,13 @@ def test_the_tasks_of_all_active_stages(
 
     session: Any = SimpleNamespace(sparkContext=Context())
     ask: Callable[[], terminal_streams.Tasks | None] = count_tasks(session)
-    assert ask() == told
+    assert ask() == expected
 
 
 def test_progress_in_a_pipe_is_a_line_from_time_to_time(capsys: pytest.CaptureFixture[str]) -> None:
     lines = terminal_streams.PlainLines("check", pause=0.05)
     with lines.during("reading the files", "checked"):
-        lines.say("judged 120,000 of 200,000 messages")
+        lines.show_progress("judged 120,000 of 200,000 messages")
         time.sleep(0.4)
     lines.close()
     printed = capsys.readouterr().err.splitlines()
@@ -497,12 +504,12 @@ def test_progress_in_a_pipe_is_a_line_from_time_to_time(capsys: pytest.CaptureFi
 def test_a_fast_command_in_a_pipe_prints_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
     lines = terminal_streams.PlainLines("check")
     with lines.during("reading the files", "checked"):
-        lines.say("judged 1 of 2 messages")
+        lines.show_progress("judged 1 of 2 messages")
     lines.close()
     assert capsys.readouterr().err == ""
 
 
 def test_check_reports_judged_messages(tmp_path: Path) -> None:
-    said: list[str] = []
-    check([str(many_messages(tmp_path, 3, 1))], say=said.append)
-    assert said == ["judged 0 of 3 messages", "followed 0 of 3 messages"]
+    progress: list[str] = []
+    check([str(many_messages(tmp_path, 3, 1))], on_progress=progress.append)
+    assert progress == ["judged 0 of 3 messages", "followed 0 of 3 messages"]

@@ -70,8 +70,8 @@ def _end(file: Path, number: signal.Signals, point: str, seconds: float) -> tupl
 
 def _counting_run(file: Path) -> str | None:
     config = config_of(file.parent / "in", file.parent / "out")
-    found = last_run(LocalOpener(), config.output["runs"]) if (file.parent / "out" / "runs").exists() else None
-    return None if found is None else found.run_id
+    recorded = last_run(LocalOpener(), config.output["runs"]) if (file.parent / "out" / "runs").exists() else None
+    return None if recorded is None else recorded.run_id
 
 
 # Each signal at a moment of its own: which one it is does not matter to the run.
@@ -130,8 +130,8 @@ def test_each_run_sends_one_event(file: Path) -> None:
     assert _resolve(file, "second") != 0
     done, failed = _events(file)
     assert (done["eventType"], failed["eventType"]) == ("COMPLETE", "FAIL")
-    told = done["run"]["facets"]["sbroute_run"]
-    assert (told["run_id"], told["mode"]) == ("first", "full")
+    facet = done["run"]["facets"]["sbroute_run"]
+    assert (facet["run_id"], facet["mode"]) == ("first", "full")
     assert _names(done["inputs"]) == set(small_estate())
     assert _names(done["outputs"]) == {"resolved_routes", "new_route_requests", "rejected_messages", "runs"}
     rows = {Path(one["name"]).name: one["outputFacets"].get("outputStatistics") for one in done["outputs"]}

@@ -39,12 +39,12 @@ class OnDisk:
         self.tables = tables
         self.location = tables.config.output[KEY]
 
-    def write(self, rows: frozenset[str], mark: CommitMark, *, adds: bool) -> None:
+    def write(self, rows: frozenset[str], commit_mark: CommitMark, *, adds: bool) -> None:
         fixed = dict.fromkeys(("instance_name", "database_name", "service_name", "body", "run_id"), "x")
         at = moment("2026-01-05T12:00:00Z")
         told = [{**fixed, "requested_at": at, "message_id": row} for row in sorted(rows)]
         made = [table_of(told, NEW_ROUTE_REQUESTS.optional())] if told else []
-        self.tables.put(KEY, TableRows(lambda: made), mark, adds=adds)
+        self.tables.put(KEY, TableRows(lambda: made), commit_mark, adds=adds)
 
     def by_hand(self, operation: str) -> None:
         table = DeltaTable(self.location.text)
@@ -82,7 +82,7 @@ def _run_row(run_id: str, number: int) -> dict[str, Any]:
     [(6, None, False), (7, None, False), (8, None, True), (7, 0, True), (1, 5, True)],
     ids=["an earlier turn", "the same turn", "the next turn", "a turn since a version", "since another version"],
 )
-def test_a_turn_is_recorded_once(tmp_path: Path, turn: int, since: int | None, is_recorded: bool) -> None:
+def test_a_run_order_is_recorded_once(tmp_path: Path, turn: int, since: int | None, is_recorded: bool) -> None:
     tables = _outputs(tmp_path)
     assert tables.record(_run_row("a", 1), A, 7)
     assert tables.record(_run_row("b", 2), B, turn, since) is is_recorded

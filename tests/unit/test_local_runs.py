@@ -160,8 +160,8 @@ def test_a_completed_commit_is_not_a_failure(folder: Path, key: str) -> None:
     routing.resolve_local(_config(folder), run_id="before")
     version = _block_checkpoint(folder, key)
     done = routing.resolve_local(_config(folder), run_id="done")
-    told = f"output.{key}: version {version} is written, but deltalake failed after the commit: "
-    assert [note.startswith(told) for note in done.notes if note.startswith("output.")] == [True]
+    expected = f"output.{key}: version {version} is written, but deltalake failed after the commit: "
+    assert [note.startswith(expected) for note in done.notes if note.startswith("output.")] == [True]
     _assert_left(folder, "done", MORE)
     routing.resolve_local(_config(folder), run_id="next")
     _assert_left(folder, "next", MORE)
@@ -183,8 +183,8 @@ def test_files_of_a_commit_that_failed(folder: Path, monkeypatch: pytest.MonkeyP
         raise OSError("Input/output error")
 
     monkeypatch.setattr(DeltaTable, "create_write_transaction", fail)
-    told = "a line of version 2 is not JSON" if is_damaged else "writing output.resolved_routes to .*: Input"
-    with pytest.raises(StorageError, match=told):
+    expected = "a line of version 2 is not JSON" if is_damaged else "writing output.resolved_routes to .*: Input"
+    with pytest.raises(StorageError, match=expected):
         routing.resolve_local(_config(folder), run_id="failed")
     left = set(written(place)) - set(before)
     assert {Path(name.split()[0]).suffix for name in left} == ({".json", ".parquet"} if is_damaged else set())
@@ -251,10 +251,10 @@ def test_comments_of_columns_stay(folder: Path, key: str) -> None:
     DeltaTable(place).alter.set_table_description("of our job")
     done = routing.resolve_local(_config(folder), run_id="next")
     assert done.notes == (NOT_ENDED,)
-    found = {
+    comments = {
         field["name"]: field["metadata"] for field in json.loads(DeltaTable(place).schema().to_json())["fields"]
     }
-    assert found["run_id"] == {"comment": "which run"}
+    assert comments["run_id"] == {"comment": "which run"}
     _assert_left(folder, "next", MORE)
 
 

@@ -31,15 +31,15 @@ with only_run(TableLocation(sys.argv[1]), "nightly"):
 """
 
 
-def _told(file: Path) -> dict[str, object]:
+def _owner_in(file: Path) -> dict[str, object]:
     return dict(json.loads(file.read_text(encoding="utf-8")))
 
 
-def test_the_file_names_process_and_run_and_goes_away(tmp_path: Path) -> None:
+def test_the_lock_file_names_process_and_run_and_is_removed(tmp_path: Path) -> None:
     runs = TableLocation(str(tmp_path / "out" / "runs"))
     file = tmp_path / "out" / "runs.lock"
     with only_run(runs, "first"):
-        assert _told(file) == {"pid": os.getpid(), "run_id": "first"}
+        assert _owner_in(file) == {"pid": os.getpid(), "run_id": "first"}
     # Nothing else was written, so that the folder goes as well.
     assert list(tmp_path.iterdir()) == []
 
@@ -67,15 +67,15 @@ def test_another_process_is_refused_until_it_is_gone(tmp_path: Path) -> None:
         )
         holder.send_signal(signal.SIGKILL)
         holder.wait(timeout=30)
-    assert _told(tmp_path / "runs.lock")["run_id"] == "nightly"
+    assert _owner_in(tmp_path / "runs.lock")["run_id"] == "nightly"
     with only_run(runs, "second"):
-        assert _told(tmp_path / "runs.lock") == {"pid": os.getpid(), "run_id": "second"}
+        assert _owner_in(tmp_path / "runs.lock") == {"pid": os.getpid(), "run_id": "second"}
 
 
 def test_a_lock_file_of_garbage_is_taken_over(tmp_path: Path) -> None:
     (tmp_path / "runs.lock").write_text("[" * 5, encoding="utf-8")
     with only_run(TableLocation(str(tmp_path / "runs")), "first"):
-        assert _told(tmp_path / "runs.lock")["run_id"] == "first"
+        assert _owner_in(tmp_path / "runs.lock")["run_id"] == "first"
 
 
 def test_a_lock_file_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
@@ -88,10 +88,10 @@ def test_a_lock_file_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
 
 
 def test_garbage_in_a_held_lock_file_is_shown_as_unknown(tmp_path: Path) -> None:
-    with (tmp_path / "runs.lock").open("w", encoding="utf-8") as held:
-        held.write("[" * 5000)
-        held.flush()
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with (tmp_path / "runs.lock").open("w", encoding="utf-8") as lock:
+        lock.write("[" * 5000)
+        lock.flush()
+        fcntl.flock(lock, fcntl.LOCK_EX)
         with (
             pytest.raises(StorageError, match=r"run 'unknown', process 'unknown'"),
             only_run(TableLocation(str(tmp_path / "runs")), "second"),
@@ -121,7 +121,7 @@ def test_without_locks_a_file_names_its_owner(
     runs, file = TableLocation(str(tmp_path / "out" / "runs")), tmp_path / "out" / "runs.lock.owner"
     with only_run(runs, "first"):
         assert [one.name for one in file.parent.iterdir()] == ["runs.lock.owner"]
-        owner = _told(file)
+        owner = _owner_in(file)
         assert (owner["host"], owner["pid"], owner["run_id"]) == (socket.gethostname(), os.getpid(), "first")
         with pytest.raises(StorageError) as caught, only_run(runs, "second"):
             pytest.fail("two at once")
@@ -131,7 +131,7 @@ def test_without_locks_a_file_names_its_owner(
             f" '{socket.gethostname()}', holds '{file}' for 0.0 hours (run again when it has ended;"
             f" if that process is gone: rm {file})"
         )
-        assert _told(file) == owner
+        assert _owner_in(file) == owner
     assert list(tmp_path.iterdir()) == []
 
 
@@ -158,13 +158,13 @@ def test_the_file_of_a_process_that_has_ended_is_taken_over(
             pytest.fail("two at once")
         holder.send_signal(signal.SIGKILL)
         holder.wait(timeout=30)
-    assert _told(tmp_path / "runs.lock.owner")["run_id"] == "nightly"
+    assert _owner_in(tmp_path / "runs.lock.owner")["run_id"] == "nightly"
     with only_run(runs, "second"):
-        assert _told(tmp_path / "runs.lock.owner")["run_id"] == "second"
+        assert _owner_in(tmp_path / "runs.lock.owner")["run_id"] == "second"
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "expected"),
     [
         ({"host": "elsewhere", "pid": 999_999_999}, "process '999999999' on host 'elsewhere'.* for 2.0 hours"),
         ({"host": None}, "on host 'None'"),
@@ -176,7 +176,7 @@ def test_the_file_of_a_process_that_has_ended_is_taken_over(
     ],
 )
 def test_the_lock_of_an_ended_process_is_taken_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, object], told: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, object], expected: str | None
 ) -> None:
     _refuse_locks(monkeypatch)
     since = (datetime.now(timezone.utc) - timedelta(hours=2)).isoformat()
@@ -184,14 +184,14 @@ def test_the_lock_of_an_ended_process_is_taken_over(
     file = tmp_path / "runs.lock.owner"
     file.write_text(json.dumps(owner), encoding="utf-8")
     runs = TableLocation(str(tmp_path / "runs"))
-    if told is None:
+    if expected is None:
         with only_run(runs, "mine"):
-            assert _told(file)["run_id"] == "mine"
+            assert _owner_in(file)["run_id"] == "mine"
         assert not file.exists()
     else:
-        with pytest.raises(StorageError, match=told) as caught, only_run(runs, "mine"):
+        with pytest.raises(StorageError, match=expected) as caught, only_run(runs, "mine"):
             pytest.fail("locked")
-        assert (caught.value.exit_code, _told(file)) == (3, owner)
+        assert (caught.value.exit_code, _owner_in(file)) == (3, owner)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "5"])
@@ -276,7 +276,7 @@ def test_a_link_put_there_after_the_opening_is_not_written(
 def test_a_longer_text_of_a_killed_run_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "runs.lock").write_text(json.dumps({"pid": 1, "run_id": "x" * 500}), encoding="utf-8")
     with only_run(TableLocation(str(tmp_path / "runs")), "first"):
-        assert _told(tmp_path / "runs.lock") == {"pid": os.getpid(), "run_id": "first"}
+        assert _owner_in(tmp_path / "runs.lock") == {"pid": os.getpid(), "run_id": "first"}
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_run_accepts_long_names(tmp_path: Path) -> None:
     assert (done.row["rows_read"], done.row["reason_counts"]["ROUTE_REQUESTED"]) == (MANY, 1)
 
 
-def test_names_of_messages_that_are_resolved_are_not_spelled_out(tmp_path: Path) -> None:
+def test_names_of_resolved_messages_are_not_decoded(tmp_path: Path) -> None:
     """Where another one is rejected."""
     save_estate({**small_estate(), "messages": [message(MANY, "//far", conversation_id="x")]}, tmp_path, files=1)
     _save_messages(tmp_path)
@@ -101,7 +101,7 @@ def _counted_memory() -> Iterator[pyarrow.MemoryPool]:
         pyarrow.set_memory_pool(before)
 
 
-def test_a_name_is_in_memory_once() -> None:
+def test_a_long_name_is_in_memory_once() -> None:
     asking = _asking()
     assert [len(name) for name in asking.services.to_pylist()] == [len(LONG)]
     first = first_of_each(asking.rows, ("ask_scope", "word"))

@@ -59,10 +59,10 @@ def expected_keys(tables: Tables, as_of: datetime | None) -> set[Key]:
     services = names_in(tables, "routes", "remote_service_name") | names_in(tables, "services", "name")
     brokers = {(name, text.broker_id(one)) for name, one in names_in(tables, "routes", "broker_instance")}
     brokers |= {(name, text.broker_id(one)) for name, one in names_in(tables, "databases", "service_broker_guid")}
-    own = {name: instance.own_addresses for name, instance in instances_of(tables).items()}
+    own_addresses = {name: instance.own_addresses for name, instance in instances_of(tables).items()}
     reads_names = any(text.is_transport(row["address"]) for row in tables["routes"])
     dialogs, instances = dialogs_of(tables), instances_of(tables)
-    found = set()
+    keys = set()
     for columns in tables["messages"]:
         row = {**dict.fromkeys(MESSAGES.names), **columns}
         name, database = row["instance_name"], row["database_name"] or None
@@ -77,13 +77,13 @@ def expected_keys(tables: Tables, as_of: datetime | None) -> set[Key]:
         kind = int(row["is_initiator"])
         if (name, service) not in services:
             address = text.address_in_name(service) if reads_names else None
-            is_own = address is not None and text.comparable_address(address) in own[name]
+            is_own = address is not None and text.comparable_address(address) in own_addresses[name]
             kind += 2 * (1 if address is None else 3 if is_own else 2)
             service = ""
         if broker is not None and (name, broker) not in brokers:
             kind, broker = kind + 8, None
-        found.add((name, database or "", service, broker or "", kind))
-    return found
+        keys.add((name, database or "", service, broker or "", kind))
+    return keys
 
 
 @pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
@@ -122,8 +122,8 @@ def only(*messages: dict[str, Any], dialogs: tuple[dict[str, Any], ...] = (), **
     ],
 )
 def test_a_broker_id_counts_in_any_spelling(broker: str | None, expected: tuple[str, int]) -> None:
-    found = keys_of(count(only(message(1, "//stock", to_broker_instance=broker))))
-    assert found == {("hub", "Sales", "//stock", *expected)}
+    keys = keys_of(count(only(message(1, "//stock", to_broker_instance=broker))))
+    assert keys == {("hub", "Sales", "//stock", *expected)}
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_an_unknown_name_counts_by_its_address(service: str, expected: tuple[str
 
 
 @pytest.mark.parametrize(
-    ("told", "broker"),
+    ("dialog_columns", "broker"),
     [
         ({}, None),
         ({"far_broker_instance": STOCK}, STOCK),
@@ -171,10 +171,12 @@ def test_an_unknown_name_counts_by_its_address(service: str, expected: tuple[str
         ({"far_broker_instance": STOCK, "conversation_id": conversation(1).upper()}, STOCK),
     ],
 )
-def test_an_open_message_is_bound_by_its_dialog(told: dict[str, Any], broker: str | None) -> None:
-    tables = only(message(1, "//stock", conversation_id=conversation(1).lower()), dialogs=(endpoint(1, **told),))
+def test_an_open_message_is_bound_by_its_dialog(dialog_columns: dict[str, Any], broker: str | None) -> None:
+    tables = only(
+        message(1, "//stock", conversation_id=conversation(1).lower()), dialogs=(endpoint(1, **dialog_columns),)
+    )
     assert keys_of(count(tables)) == {("hub", "Sales", "//stock", broker or "", 1)}
-    named = only(message(1, "//stock", to_broker_instance=FAR), dialogs=(endpoint(1, **told),))
+    named = only(message(1, "//stock", to_broker_instance=FAR), dialogs=(endpoint(1, **dialog_columns),))
     assert keys_of(count(named)) == {("hub", "Sales", "//stock", "", 9)}
 
 
@@ -213,14 +215,14 @@ def test_invalid_values_need_no_memory() -> None:
     ],
 )
 def test_a_message_that_is_rejected_has_no_key(columns: dict[str, Any]) -> None:
-    found = count(only(message(1, "//far"), {**message(2, "//stock"), **columns}))
-    assert (found.rows_read, found.rows_rejected) == (2, 1)
-    assert keys_of(found) == {("hub", "Sales", "//far", "", 1)}
+    keys = count(only(message(1, "//far"), {**message(2, "//stock"), **columns}))
+    assert (keys.rows_read, keys.rows_rejected) == (2, 1)
+    assert keys_of(keys) == {("hub", "Sales", "//far", "", 1)}
 
 
 def test_without_messages_there_are_no_keys() -> None:
-    found = count(only())
-    assert (found.rows_read, found.rows_rejected, keys_of(found)) == (0, 0, set())
+    keys = count(only())
+    assert (keys.rows_read, keys.rows_rejected, keys_of(keys)) == (0, 0, set())
 
 
 def test_columns_of_other_types_and_names(tmp_path: Path) -> None:
@@ -246,8 +248,8 @@ def test_columns_of_other_types_and_names(tmp_path: Path) -> None:
     assert keys_of(count(tables, messages=named)) == wanted
     arrived = {("hub", "", "//stock", "", 1), ("hub", "", "//far", "", 1)}
     assert keys_of(count(tables, messages=named.select(few))) == arrived
-    bound = arrow_of(tables["dialogs"], DIALOGS)
-    far = {name: bound[name] for name in bound.column_names if not name.startswith("acknowledged")}
+    dialogs = arrow_of(tables["dialogs"], DIALOGS)
+    far = {name: dialogs[name] for name in dialogs.column_names if not name.startswith("acknowledged")}
     assert keys_of(count(tables, dialogs=pyarrow.table(far))) == wanted
     with pytest.raises(InputError, match="column to_service_name is missing"):
         count(tables, messages=messages.drop_columns(["to_service_name"]))
@@ -267,8 +269,8 @@ def test_integers_outside_the_column_type_are_rejected() -> None:
     messages = arrow_of(tables["messages"], MESSAGES)
     hops = pyarrow.array([2**31 - 1, 2**31], pyarrow.int64())
     place = messages.column_names.index("hops_remaining")
-    found = count(tables, messages=messages.set_column(place, "hops_remaining", hops))
-    assert (found.rows_rejected, keys_of(found)) == (1, {("hub", "Sales", "//stock", "", 1)})
+    keys = count(tables, messages=messages.set_column(place, "hops_remaining", hops))
+    assert (keys.rows_rejected, keys_of(keys)) == (1, {("hub", "Sales", "//stock", "", 1)})
 
 
 def _as_sorted(batches: Iterator[pyarrow.RecordBatch]) -> list[dict[str, Any]]:
@@ -302,12 +304,12 @@ def test_large_groups_of_rows_are_read_in_parts(tmp_path: Path, times: str) -> N
     numbered = [name for name in NUMBERED if name != "from_service_name"]
     expected = list(whole.scan(columns, numbered, 1000))
     assert max(map(len, expected)) == 40
-    found = list(replace(whole, most_in_group=39).scan(columns, numbered, 16))
-    assert max(map(len, found)) == 16
-    assert len({len(batch) for batch in found}) > 1
-    assert found[0].schema == expected[0].schema
-    assert _as_sorted(iter(found)) == _as_sorted(iter(expected))
-    assert sum(map(len, found)) == 3 * MESSAGES_EACH
+    parts = list(replace(whole, most_in_group=39).scan(columns, numbered, 16))
+    assert max(map(len, parts)) == 16
+    assert len({len(batch) for batch in parts}) > 1
+    assert parts[0].schema == expected[0].schema
+    assert _as_sorted(iter(parts)) == _as_sorted(iter(expected))
+    assert sum(map(len, parts)) == 3 * MESSAGES_EACH
     # Whoever stops early lets go of the files.
     assert len(next(replace(whole, most_in_group=39).scan(columns, numbered, 16))) == 16
 
@@ -349,7 +351,7 @@ def test_errors_while_reading_ahead_are_raised() -> None:
         raise LookupError
 
     assert sorted(read_ahead([iter([1, 2]), iter([]), iter([3])], 2)) == [1, 2, 3]
-    found = read_ahead([fail(), iter([2, 3, 4])], 2)
-    assert next(found) == 1
+    values = read_ahead([fail(), iter([2, 3, 4])], 2)
+    assert next(values) == 1
     with pytest.raises(LookupError):
-        list(found)
+        list(values)

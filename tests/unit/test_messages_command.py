@@ -47,10 +47,10 @@ def made(folder: Path) -> None:
 
 
 def configured(folder: Path, *, without: tuple[str, ...] = ()) -> Path:
-    kept = {key: folder / key for key in ("observed_routing", "imports") if key not in without}
+    imported = {key: folder / key for key in ("observed_routing", "imports") if key not in without}
     inputs = {key: folder / "none" / key for key in KEYS}
     file = folder / "job.yaml"
-    file.write_text(config_text(folder / "none", folder / "out", **inputs, **kept), encoding="utf-8")
+    file.write_text(config_text(folder / "none", folder / "out", **inputs, **imported), encoding="utf-8")
     return file
 
 
@@ -74,18 +74,18 @@ def test_the_printed_answer(job: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_many_reasons_become_a_table(job: Path) -> None:
     config = routing.load_config(str(job))
-    found = routing.list_messages(config, routing.ask(), now=datetime(2026, 1, 5, 12, tzinfo=timezone.utc))
+    listed = routing.list_messages(config, routing.ask(), now=datetime(2026, 1, 5, 12, tzinfo=timezone.utc))
     ends = ["DELAYED NO_ROUTE", "DROPPED NO_ROUTE", "DROPPED HOP_LIMIT", "DROPPED ROUTING_LOOP"]
     counts = [{"outcome": end.split()[0], "reason": end.split()[1], "messages": 2} for end in ends]
-    shown = routing.text_of(replace(found, counts=replace(found.counts, rows=tuple(counts))), width=80)
+    shown = routing.text_of(replace(listed, counts=replace(listed.counts, rows=tuple(counts))), width=80)
     assert shown.startswith("8 messages are stuck, ")
     assert "for 3 reasons.\n\nStuck messages\noutcome  reason" in shown
     assert ["DROPPED", "HOP_LIMIT", "2"] in [line.split() for line in shown.splitlines()]
 
 
 def test_json_lists_the_messages(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = phrase(capsys, job, "--format", "json", "--reason", "NO_ROUTE", "--waiting", "--limit", "1")
-    assert json.loads(found) == {
+    answer = phrase(capsys, job, "--format", "json", "--reason", "NO_ROUTE", "--waiting", "--limit", "1")
+    assert json.loads(answer) == {
         "now": "2026-01-05T12:00:00Z",
         "last_checked": None,
         "total": 2,
@@ -133,7 +133,7 @@ def test_json_lists_the_messages(job: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("--service //nowhere", "No message matches the filter."),
         (
@@ -146,9 +146,9 @@ def test_json_lists_the_messages(job: Path, capsys: pytest.CaptureFixture[str]) 
     ],
 )
 def test_a_filter_without_matches_is_answered(
-    line: str, told: str, job: Path, capsys: pytest.CaptureFixture[str]
+    line: str, expected: str, job: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert phrase(capsys, job, *line.split(), "--width", "200") == told
+    assert phrase(capsys, job, *line.split(), "--width", "200") == expected
     assert json.loads(phrase(capsys, job, *line.split(), "--format", "json"))["messages"] == []
 
 
@@ -195,8 +195,8 @@ def test_missing_outputs_of_a_run_are_reported(tmp_path: Path, capsys: pytest.Ca
 
 def test_another_table_is_refused(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store_local(arrow_of(OBSERVED, OBSERVED_ROUTING), job.parent / "other")
-    told = phrase(capsys, job, "--set", "output.resolved_routes=other", status=2)
-    assert told.startswith("sbroute: output.resolved_routes: 'FOLDER/other' is a table with another schema")
+    err = phrase(capsys, job, "--set", "output.resolved_routes=other", status=2)
+    assert err.startswith("sbroute: output.resolved_routes: 'FOLDER/other' is a table with another schema")
     rows = arrow_of(OBSERVED, OBSERVED_ROUTING)
     place = rows.schema.get_field_index("observed_at")
     wrong = rows.set_column(place, "observed_at", [[1] * len(OBSERVED)])
@@ -208,15 +208,15 @@ def test_another_table_is_refused(job: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         (["--outcome", "DELAID"], "sbroute: there is no outcome 'DELAID' (did you mean DELAYED?)"),
         (["--reason", "NO_RUTE"], "sbroute: there is no reason 'NO_RUTE' (did you mean NO_ROUTE?)"),
     ],
 )
-def test_an_unknown_word(line: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_word(line: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Told before the configuration is read."""
-    assert phrase(capsys, Path("/no/such.yaml"), *line, status=2) == told
+    assert phrase(capsys, Path("/no/such.yaml"), *line, status=2) == expected
 
 
 def test_a_limit_below_one_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,11 +116,13 @@ def test_counts_are_of_all_that_match() -> None:
     assert [tuple(row.values()) for row in first.groups] == [("HUB", "//stock", "NO_ROUTE", "DELAYED", 4)]
 
 
-def test_a_message_with_what_sql_server_said() -> None:
+def test_messages_are_listed_with_their_status() -> None:
     done = {(row["instance_name"], row["message_id"]): dict(row) for row in listed().messages}
     assert list(done["HUB", "a3"]) == LISTED_MESSAGES.names
-    said = {key: [row[name] for name in ("status_number", "agreement", "is_waiting")] for key, row in done.items()}
-    assert said == {
+    found_statuses = {
+        key: [row[name] for name in ("status_number", "agreement", "is_waiting")] for key, row in done.items()
+    }
+    assert found_statuses == {
         ("HUB", "a1"): [None, None, False],
         ("HUB", "a2"): [9791, "CONTRADICTS", True],
         ("HUB", "a3"): [9793, "AGREES", True],
@@ -173,13 +175,13 @@ def test_a_status_in_the_future_is_not_the_newest() -> None:
 def test_arrived_messages_are_judged_by_routes_of_msdb() -> None:
     arrived = {**RESOLVED[0], "database_name": None, "reason": "SCOPE_BROKER_DISABLED"}
     sent = {**arrived, "database_name": "Shop"}
-    said = [{**OBSERVED[0], "message_id": "a1", "error_number": 9789, "status_text": "off"}]
+    observations = [{**OBSERVED[0], "message_id": "a1", "error_number": 9789, "status_text": "off"}]
     compared = [
-        [row["agreement"] for row in listed(resolved_routes=[one], observed_routing=said).messages]
+        [row["agreement"] for row in listed(resolved_routes=[one], observed_routing=observations).messages]
         for one in (sent, {**sent, "rerouted_from": "Own"})
     ]
     assert compared == [["CONTRADICTS"], ["AGREES"]]
-    of_network = [{**said[0], "database_name": None}]
+    of_network = [{**observations[0], "database_name": None}]
     [row] = listed(resolved_routes=[arrived], observed_routing=of_network).messages
     assert row["agreement"] == "AGREES"
 
@@ -222,7 +224,7 @@ def test_messages_are_listed_without_other_tables() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "told"),
+    ("question", "expected"),
     [
         ({"outcomes": ["DELAID"]}, "there is no outcome 'DELAID' (did you mean DELAYED?)"),
         ({"reasons": ["no route"]}, "there is no reason 'no route' (did you mean NO_ROUTE?)"),
@@ -233,10 +235,10 @@ def test_messages_are_listed_without_other_tables() -> None:
         ),
     ],
 )
-def test_invalid_filters_are_refused(question: dict[str, Any], told: str) -> None:
+def test_invalid_filters_are_refused(question: dict[str, Any], expected: str) -> None:
     with pytest.raises(QuestionError) as fault:
         ask(**question)
-    assert str(fault.value) == told
+    assert str(fault.value) == expected
 
 
 def in_files(rows: list[Row], folder: Path, parts: int) -> Any:

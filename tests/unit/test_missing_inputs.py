@@ -80,9 +80,9 @@ def test_an_existing_folder_without_a_table_is_an_error(
         place.mkdir()
         if what == "a folder of files":
             (place / "part.csv").touch()
-    status, told = run(command, capsys)
+    status, err = run(command, capsys)
     assert status == 2
-    assert told[-1].startswith(f"sbroute: tables.dialogs: there is no Delta table at '{place}'")
+    assert err[-1].startswith(f"sbroute: tables.dialogs: there is no Delta table at '{place}'")
 
 
 def test_a_table_of_the_last_run_must_exist(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,10 +90,10 @@ def test_a_table_of_the_last_run_must_exist(folder: Path, capsys: pytest.Capture
     assert run(RESOLVE, capsys) == (0, notes_on(folder, "route_requests"))
     shutil.rmtree(folder / "in" / "dialogs")
     for command in COMMANDS[:6]:
-        status, told = run(command, capsys)
+        status, err = run(command, capsys)
         assert status == 2
-        assert "tables.dialogs: run '" in told[-1]
-        assert f"read this table, but it is missing at '{folder / 'in' / 'dialogs'}'" in told[-1]
+        assert "tables.dialogs: run '" in err[-1]
+        assert f"read this table, but it is missing at '{folder / 'in' / 'dialogs'}'" in err[-1]
 
 
 def test_the_example_configuration_works_after_the_first_import(

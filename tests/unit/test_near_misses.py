@@ -78,10 +78,10 @@ SERVICES = [
 def test_a_near_route_has_its_differences(
     one: EstateRoute, broker: str | None, expected: tuple[str, ...] | None
 ) -> None:
-    found = NearMisses(estate([("Orders", one)], [])).of(HUB, "Orders", "S", broker, NOW)
-    assert [miss.differences for miss in found] == ([] if expected is None else [expected])
-    for miss in found:
-        assert (miss.what, miss.instance, miss.database, miss.name) == ("route", HUB, "Orders", "r")
+    misses = NearMisses(estate([("Orders", one)], [])).find(HUB, "Orders", "S", broker, NOW)
+    assert [miss.differences for miss in misses] == ([] if expected is None else [expected])
+    for miss in misses:
+        assert (miss.object_type, miss.instance, miss.database, miss.name) == ("route", HUB, "Orders", "r")
         assert (miss.service, miss.broker) == (one.service, one.broker)
 
 
@@ -92,11 +92,11 @@ def test_a_near_service_has_its_differences(
     off: str | None,
     expected: list[tuple[str, str, str, tuple[str, ...]]],
 ) -> None:
-    found = NearMisses(estate([], services, off)).of(HUB, "Orders", "S", broker, NOW)
-    assert [(miss.instance, miss.database, miss.service, miss.differences) for miss in found] == expected
+    misses = NearMisses(estate([], services, off)).find(HUB, "Orders", "S", broker, NOW)
+    assert [(miss.instance, miss.database, miss.service, miss.differences) for miss in misses] == expected
     ids = {name: each for _, name, each, _ in DATABASES}
-    for miss in found:
-        assert (miss.what, miss.name, miss.broker) == ("service", miss.service, ids[miss.database])
+    for miss in misses:
+        assert (miss.object_type, miss.name, miss.broker) == ("service", miss.service, ids[miss.database])
 
 
 def test_routes_come_first_then_services_of_the_own_instance() -> None:
@@ -108,8 +108,8 @@ def test_routes_come_first_then_services_of_the_own_instance() -> None:
         ("msdb", route("e", "s")),
     ]
     services = [(SHOP, "Parts", "s"), (HUB, "Stock", "s/"), (HUB, "msdb", "s")]
-    found = NearMisses(estate(routes, services)).of(HUB, "Orders", "S", None, NOW)
-    assert [(miss.what, miss.database, miss.name) for miss in found] == [
+    misses = NearMisses(estate(routes, services)).find(HUB, "Orders", "S", None, NOW)
+    assert [(miss.object_type, miss.database, miss.name) for miss in misses] == [
         ("route", "Orders", "a"),
         ("route", "Orders", "b"),
         ("route", "Orders", "c"),
@@ -121,9 +121,9 @@ def test_routes_come_first_then_services_of_the_own_instance() -> None:
 
 def test_only_the_scope_is_searched() -> None:
     near = NearMisses(estate([("msdb", route("r", "s"))], []))
-    assert near.of(HUB, "Orders", "S", None, NOW) == ()
-    assert [miss.database for miss in near.of(HUB, "msdb", "S", None, NOW)] == ["msdb"]
-    assert near.of("nowhere", "Orders", "S", None, NOW) == ()
+    assert near.find(HUB, "Orders", "S", None, NOW) == ()
+    assert [miss.database for miss in near.find(HUB, "msdb", "S", None, NOW)] == ["msdb"]
+    assert near.find("nowhere", "Orders", "S", None, NOW) == ()
 
 
 def test_an_old_version_of_a_route_is_not_a_near_miss() -> None:
@@ -133,15 +133,15 @@ def test_an_old_version_of_a_route_is_not_a_near_miss() -> None:
         ("Orders", route("gone", "S", valid_to=NOW)),
         ("Orders", route("gone", "S", valid_from=1, valid_to=50)),
     ]
-    found = NearMisses(estate(versions, [])).of(HUB, "Orders", "S", None, NOW)
-    assert [(miss.name, miss.differences) for miss in found] == [("gone", ("EXPIRED",))]
+    misses = NearMisses(estate(versions, [])).find(HUB, "Orders", "S", None, NOW)
+    assert [(miss.name, miss.differences) for miss in misses] == [("gone", ("EXPIRED",))]
 
 
 def test_only_near_names_are_compared() -> None:
     routes = [("Orders", route(f"r{number}", f"S{number}")) for number in range(20_000)]
     near = NearMisses(estate(routes, [(HUB, "Stock", f"S{number}") for number in range(20_000)]))
-    near.of(HUB, "Orders", "s", None, NOW)
+    near.find(HUB, "Orders", "s", None, NOW)
     started = time.process_time()
     for number in range(1_000):
-        assert len(near.of(HUB, "Orders", f"s{number}", None, NOW)) == 2
+        assert len(near.find(HUB, "Orders", f"s{number}", None, NOW)) == 2
     assert time.process_time() - started < 2

@@ -77,10 +77,10 @@ def test_a_row_of_the_configuration_is_a_fault(key: str, name: str) -> None:
     with pytest.raises(InputError) as caught:
         validate.check(validate.read(spoiled))
     assert f"{name} 'tcp://\\x81' is not UTF-8" in str(caught.value)
-    found = [
+    faults = [
         row for row in lint({name: spoiled[name] for name in KEYS}, now=NOW).findings if row["code"] == "SBR010"
     ]
-    assert any(f"{name} 'tcp://\\x81' is not UTF-8" in str(text) for row in found for text in row.values())
+    assert any(f"{name} 'tcp://\\x81' is not UTF-8" in str(text) for row in faults for text in row.values())
 
 
 def test_duplicate_dialogs_are_reported_once() -> None:

@@ -39,7 +39,7 @@ def change_log(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 
 @pytest.mark.parametrize("root", ["file:{}", "file://{}", "{}"])
-def test_a_table_with_files_elsewhere_is_left_to_spark(root: str, tmp_path: Path) -> None:
+def test_a_table_with_files_elsewhere_needs_spark(root: str, tmp_path: Path) -> None:
     """A shallow clone, say: its log names the files of another table."""
     other, clone = stored(tmp_path / "other"), stored(tmp_path / "clone")
 
@@ -54,7 +54,7 @@ def test_a_table_with_files_elsewhere_is_left_to_spark(root: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("kind", "is_read"), [("char(5)", False), ("array<char(5)>", False), ("varchar(5)", True)]
 )
-def test_text_of_a_fixed_length(kind: str, is_read: bool, tmp_path: Path) -> None:
+def test_text_of_a_fixed_length_needs_spark(kind: str, is_read: bool, tmp_path: Path) -> None:
     """Spark fills it up with blanks as it is read, so that a name is another one."""
 
     def say(action: dict[str, Any]) -> None:
@@ -63,9 +63,9 @@ def test_text_of_a_fixed_length(kind: str, is_read: bool, tmp_path: Path) -> Non
             schema["fields"][0]["metadata"] = {"__CHAR_VARCHAR_TYPE_STRING": kind}
             action["metaData"]["schemaString"] = json.dumps(schema)
 
-    found = stored(tmp_path)
-    change_log(found, say)
-    opened = open_local(TableLocation(str(found)))
+    folder = stored(tmp_path)
+    change_log(folder, say)
+    opened = open_local(TableLocation(str(folder)))
     assert is_read == (
         opened != UnreadableTable("a column has texts of a fixed length, which are filled up with blanks")
     )

@@ -21,7 +21,7 @@ RESOLVED = Counter(
 
 
 def _check(pending: int) -> None:
-    check_pending(PendingCounts(own=pending, withheld=2, others=3, quarantined=4, next_due_at=None), RESOLVED)
+    check_pending(PendingCounts(decided=pending, withheld=2, older=3, quarantined=4, next_due_at=None), RESOLVED)
 
 
 def test_every_delayed_message_of_a_database_is_pending() -> None:

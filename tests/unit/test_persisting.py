@@ -60,7 +60,9 @@ Session.__module__ = "pyspark.sql.connect.session"
         ({"count": NO_PERSIST}, False, ["persist", "count"]),
     ],
 )
-def test_a_session_is_tried_once(failing: dict[str, Exception], takes: bool, done: list[str]) -> None:
+def test_a_connect_session_is_tested_once_for_caching(
+    failing: dict[str, Exception], takes: bool, done: list[str]
+) -> None:
     session: Any = Session(**failing)
     other: Any = Session()
     assert [takes_persist(session), takes_persist(session), takes_persist(other)] == [takes, takes, True]
@@ -98,11 +100,11 @@ def test_a_failed_release_is_reported() -> None:
 
 
 def test_the_first_error_of_a_block_is_raised() -> None:
-    kept: Any = Frame({"unpersist": LOST}, [])
+    frame: Any = Frame({"unpersist": LOST}, [])
 
     def work(error: Exception | None) -> None:
         with FrameCache() as frame_cache:
-            frame_cache.frames = [kept]
+            frame_cache.frames = [frame]
             if error is not None:
                 raise error
 
@@ -110,4 +112,4 @@ def test_the_first_error_of_a_block_is_raised() -> None:
         work(LookupError())
     with pytest.raises(PySparkException, match="the network"):
         work(None)
-    assert kept.done == ["unpersist", "unpersist"]
+    assert frame.done == ["unpersist", "unpersist"]

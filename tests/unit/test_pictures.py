@@ -184,8 +184,8 @@ def test_a_single_service_beyond_the_limit_is_named() -> None:
 def test_the_largest_names_keep_their_places(
     counted: list[tuple[str, int]], most: int, others: str | None, labels: list[str], places: dict[str, int]
 ) -> None:
-    found = largest(counted, most, others)
-    assert (found.labels, found.place) == (labels, places)
+    largest_places = largest(counted, most, others)
+    assert (largest_places.labels, largest_places.place) == (labels, places)
 
 
 def test_rows_over_time() -> None:
@@ -260,9 +260,9 @@ def test_the_legend_has_only_present_outcomes(name: str) -> None:
 
 
 def _words(svg: str) -> list[str]:
-    found = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
     escapes = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
-    return [re.sub("|".join(escapes), lambda match: escapes[match[0]], word) for word in found]
+    return [re.sub("|".join(escapes), lambda match: escapes[match[0]], word) for word in texts]
 
 
 def _vega(picture: picture_theme.Picture) -> dict[str, Any]:
@@ -298,9 +298,9 @@ def test_a_name_in_an_expression_is_reported() -> None:
 @pytest.mark.parametrize("width", [picture_theme.WIDE, picture_theme.NARROW])
 def test_pictures_have_width_and_colours_of_the_page(name: str, width: int) -> None:
     svg = picture_theme.to_svg(PICTURES[name], None if name == "estate" else width)
-    found = re.match(r'<svg [^>]*viewBox="0 0 (\d+)', svg)
-    assert found is not None
-    assert name == "estate" or abs(int(found[1]) - width) < 80
+    size = re.match(r'<svg [^>]*viewBox="0 0 (\d+)', svg)
+    assert size is not None
+    assert name == "estate" or abs(int(size[1]) - width) < 80
     assert re.search(r"(?<!, )#[0-9a-f]{6}", svg) is None, "colours of no style"
     # The policy of the page forbids styles of elements, and several pictures would have the same ids.
     assert [word for word in ("style=", " id=", "url(", "http", "<script") if word in svg] == []
@@ -351,8 +351,8 @@ def test_colours_differ_from_the_background(palette: picture_theme.PicturePalett
         name: _contrast(colour, palette.paper) for name, colour in (("ink", palette.ink), ("soft", palette.soft))
     }
     drawn = {name: _contrast(colour, palette.paper) for name, colour in palette.outcomes.items()}
-    assert {name: found for name, found in words.items() if found < 4.5} == {}
-    assert {name: found for name, found in drawn.items() if found < 3} == {}
+    assert {name: contrast for name, contrast in words.items() if contrast < 4.5} == {}
+    assert {name: contrast for name, contrast in drawn.items() if contrast < 3} == {}
 
 
 def test_contrast_is_computed_as_by_wcag() -> None:
@@ -416,7 +416,7 @@ def _instances(*counts: int) -> list[MessageFlow]:
         pytest.param([100] * 20 + [99] * 40, 1.0, "40 other instances (bar not to scale)", id="many more"),
     ],
 )
-def test_all_others_together_have_a_bar(counts: list[int], share: float, words: str) -> None:
+def test_other_instances_share_one_bar(counts: list[int], share: float, words: str) -> None:
     """Its scale is the largest other bar. If the others have more in total, the bar is cut and labelled."""
     picture = pictures.outcomes_by_instance(_instances(*counts))
     largest, *_, others = _bar_ends(picture)

@@ -49,8 +49,8 @@ def _summary(row: Row) -> str:
         "usable": row["is_usable"],
         str(row["why_not"]): row["why_not"] is not None,
     }
-    told = ", ".join(word for word, is_so in words.items() if is_so)
-    return f"{row['search']} {row['matching_step']}{row['tier'] or '-'} {row['route_name']} {broker}: {told}"
+    text = ", ".join(word for word, is_so in words.items() if is_so)
+    return f"{row['search']} {row['matching_step']}{row['tier'] or '-'} {row['route_name']} {broker}: {text}"
 
 
 def _lists_by_choice(hub: SqlInstance, key: tuple[Any, ...], which: str = GOES_ON) -> list[list[str]]:

@@ -92,9 +92,9 @@ def _compare(timeline: TimelineRows, row: tuple[Any, ...], instance: SqlInstance
     key = RoutingKey.of_names(instance, database or None, service, broker or None, is_initiator=bool(initiator))
     times = _times(instance)
     for t in times:
-        (found,) = [c for a, b, c in timeline.rows if (a is None or a <= t) and (b is None or t < b)]
+        (choices,) = [c for a, b, c in timeline.rows if (a is None or a <= t) and (b is None or t < b)]
         expected = [_decided(decision) for decision in decide_at(key, instance, t)]
-        assert [{n: _row(c)[n] for n in expected[0]} for c in found] == expected, (key, instance, t)
+        assert [{n: _row(c)[n] for n in expected[0]} for c in choices] == expected, (key, instance, t)
     return len(times)
 
 
@@ -226,7 +226,7 @@ def test_equal_rows_of_routes_are_decided_once_wherever_they_are() -> None:
     assert [_row(one.rows[0][2][0])["address"] for one in decided.timelines] == ["tcp://far:1", "tcp://further:1"]
 
 
-def test_forgotten_routes_are_not_used_again() -> None:
+def test_evicted_routes_are_not_reused() -> None:
     decider, key = KeyDecider(), KeyRow("i", "d", UNKNOWN, "", 1)
     addresses = []
     for address in ("tcp://a:1", "tcp://b:1"):

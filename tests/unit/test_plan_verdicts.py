@@ -42,7 +42,7 @@ def test_worked_case(case: dict[str, Any]) -> None:
     tables, expected = case["tables"], case["expect"]
     judged = judge_messages(tables, moment(case.get("as_of")))
     rows = list(zip(tables["messages"], judged, strict=True))
-    assert sorted(row["message_id"] for row, found in rows if found.rejections) == sorted(
+    assert sorted(row["message_id"] for row, judgement in rows if judgement.rejections) == sorted(
         expected.get("rejected_messages", [])
     )
     resolved = {row["message_id"]: row for row in resolved_rows(judged)}
@@ -52,7 +52,10 @@ def test_worked_case(case: dict[str, Any]) -> None:
         assert {name: mine[name] for name in told} == told
     if "new_route_requests" in expected:
         opened = {
-            (found.message.t, found.message.message_id) for found in judged if _opens(found) if found.message
+            (judgement.message.t, judgement.message.message_id)
+            for judgement in judged
+            if _opens(judgement)
+            if judgement.message
         }
         wanted = {
             (micros(moment(row["requested_at"])), row["message_id"]) for row in expected["new_route_requests"]
@@ -78,14 +81,14 @@ def test_messages_that_ask_may_come_in_any_order() -> None:
     messages = [_far(3, **of_another), _far(1), _far(2, **of_another), _far(1)]
     for size in (1, 3, None):
         judged = judge_messages(estate(routes=[_ASKED, _ANY], messages=messages), None, size)
-        assert [found.verdict.reason for found in judged if found.verdict] == [
+        assert [judgement.verdict.reason for judgement in judged if judgement.verdict] == [
             *("SERVICE_NOT_FOUND", "ROUTE_REQUESTED", "SERVICE_NOT_FOUND", "ROUTE_REQUESTED")
         ]
 
 
 def test_equal_verdicts_are_one_object() -> None:
     judged = judge_messages(estate(routes=[_ANY], messages=[_far(1), _far(2), _far(3, hops_remaining=0)]), None)
-    first, second, third = (found.verdict for found in judged)
+    first, second, third = (judgement.verdict for judgement in judged)
     assert first is second
     assert first == third
 
@@ -96,7 +99,7 @@ def test_unknown_ids_are_decided_once() -> None:
         routes=[route("own", "//far", "tcp://hub:1"), route("msdb", None, "LOCAL", database_name="msdb")],
         messages=[_far(1, to_broker_instance=STORE), _far(2, to_broker_instance="else")],
     )
-    first, second = (found.verdict for found in judge_messages(tables, None))
+    first, second = (judgement.verdict for judgement in judge_messages(tables, None))
     assert first is not None
     assert second is not None
     assert (first.broker_instance, second.broker_instance) == (STORE, "else")
@@ -112,7 +115,7 @@ def test_openers_are_found_before_messages_are_judged() -> None:
     with pytest.raises(ValueError, match="find_openers has to see them"):
         judge.judge(batch)
     judge.find_openers([batch])
-    assert [found.verdict.requested_in for found in judge.judge(batch) if found.verdict] == ["Sales"]
+    assert [judgement.verdict.requested_in for judgement in judge.judge(batch) if judgement.verdict] == ["Sales"]
 
 
 def test_without_requests_messages_are_read_once() -> None:
@@ -145,7 +148,7 @@ def test_messages_without_optional_columns() -> None:
     [batch] = read_messages(arrow_tables["messages"].drop_columns(optional))
     dialogs = arrow_of([endpoint(1)], DIALOGS).select(list(endpoint(1)))
     judge = judge_of(arrow_tables, dialogs)
-    assert [found.verdict.reason for found in judge.judge(batch) if found.verdict] == ["NO_ROUTE"]
+    assert [judgement.verdict.reason for judgement in judge.judge(batch) if judgement.verdict] == ["NO_ROUTE"]
 
 
 def test_only_some_messages_are_read() -> None:

@@ -42,13 +42,13 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return times
 
 
-def test_one_time_makes_one_interval(made: list[int]) -> None:
+def test_one_time_decides_only_its_interval(made: list[int]) -> None:
     hub = _versions(VERSIONS)
     timeline = Planner().timeline(key_of(hub), hub)
-    found = [timeline.at(t) for t in (7, 7, 4_000, 7)]
-    assert [(one.valid_from, one.valid_to) for one in found] == [(7, 8), (7, 8), (4_000, 4_001), (7, 8)]
+    intervals = [timeline.at(t) for t in (7, 7, 4_000, 7)]
+    assert [(one.valid_from, one.valid_to) for one in intervals] == [(7, 8), (7, 8), (4_000, 4_001), (7, 8)]
     assert made == [7, 4_000]
-    assert found[0] is found[1] is found[3]
+    assert intervals[0] is intervals[1] is intervals[3]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def _bound_routes(side: int, address: str) -> Iterator[CountedRoute]:
     [("tcp://far:1", "app"), (OWN, "app"), ("tcp://far:1", None)],
     ids=["sent on", "back to msdb", "arrived"],
 )
-def test_a_bound_message_looks_at_no_routes_of_other_broker_instances(there: str, database: str | None) -> None:
+def test_a_bound_message_reads_no_routes_of_other_broker_instances(there: str, database: str | None) -> None:
     side = 40
     routes = {"app": [*_bound_routes(side, there)], "msdb": [*_bound_routes(side, "tcp://far:1")]}
     hub = instance(routes, databases=[("app", None, None), ("msdb", None, None)], forwards=True)
@@ -137,13 +137,13 @@ def test_a_bound_message_looks_at_no_routes_of_other_broker_instances(there: str
 
 
 @pytest.mark.parametrize("there", ["tcp://far:1", OWN], ids=["sent on", "back to msdb"])
-def test_an_open_message_looks_at_each_route_of_its_service_a_few_times(there: str) -> None:
+def test_an_open_message_reads_each_route_of_its_service_few_times(there: str) -> None:
     side = 40
     routes = {"app": [*_bound_routes(side, there)], "msdb": [*_bound_routes(side, "tcp://far:1")]}
     hub = instance(routes, databases=[("app", None, None), ("msdb", None, None)], forwards=True)
     CountedRoute.reads = 0
     for number in range(side):
         key = RoutingKey.of_names(hub, "app", f"//s/{number}", None, is_initiator=True)
-        found = Planner().at(key, hub, 0).choices
-        assert [one.last.route_name for one in found] == [f"{number * side + n:06}" for n in range(side)]
+        choices = Planner().at(key, hub, 0).choices
+        assert [one.last.route_name for one in choices] == [f"{number * side + n:06}" for n in range(side)]
     assert CountedRoute.reads < 40 * side * side

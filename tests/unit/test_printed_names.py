@@ -104,9 +104,9 @@ def _columns() -> set[str]:
     from routing import result_schemas, schemas
     from routing.schemas import Schema
 
-    found = [value for module in (schemas, result_schemas) for value in vars(module).values()]
-    tables = [table for table in found if isinstance(table, Schema)]
-    keys = [key for value in found if isinstance(value, dict) for key in value if isinstance(key, str)]
+    schemas_found = [value for module in (schemas, result_schemas) for value in vars(module).values()]
+    tables = [table for table in schemas_found if isinstance(table, Schema)]
+    keys = [key for value in schemas_found if isinstance(value, dict) for key in value if isinstance(key, str)]
     return {name for table in tables for name in table.names} | set(keys)
 
 

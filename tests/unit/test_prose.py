@@ -47,19 +47,19 @@ _PROPERTIES = {"property", "cached_property"}
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
 def test_docstrings_of_a_room_read_well(room: Path) -> None:
-    found = prose.shares(prose.sentences_of(room.rglob("*.py")))
-    assert {mark: share for mark, share in found.items() if share > prose.TARGETS[mark]} == {}
+    shares = prose.shares(prose.sentences_of(room.rglob("*.py")))
+    assert {mark: share for mark, share in shares.items() if share > prose.TARGETS[mark]} == {}
 
 
 @pytest.mark.parametrize("folder", ["benchmarks", "deploy", "tests"])
 def test_docstrings_of_a_folder_read_well(folder: str) -> None:
-    found = prose.shares(prose.sentences_of((ROOT / folder).rglob("*.py")))
-    assert {mark: share for mark, share in found.items() if share > prose.TARGETS[mark]} == {}
+    shares = prose.shares(prose.sentences_of((ROOT / folder).rglob("*.py")))
+    assert {mark: share for mark, share in shares.items() if share > prose.TARGETS[mark]} == {}
 
 
 def test_docstrings_of_single_modules_read_well() -> None:
-    found = prose.shares(prose.sentences_of(HOUSE.glob("*.py")))
-    assert {mark: share for mark, share in found.items() if share > prose.TARGETS[mark]} == {}
+    shares = prose.shares(prose.sentences_of(HOUSE.glob("*.py")))
+    assert {mark: share for mark, share in shares.items() if share > prose.TARGETS[mark]} == {}
 
 
 def test_texts_of_the_program_read_well() -> None:
@@ -71,15 +71,15 @@ def test_texts_of_the_program_read_well() -> None:
         for text in prose.texts_of(path.read_text("utf-8"))
     ]
     assert len(texts) > 1500
-    found = prose.shares(list(prose.sentences(map(without_allowed, texts))))
-    assert {mark: found[mark] for mark in WORDING if found[mark] > prose.TARGETS[mark]} == {}
+    shares = prose.shares(list(prose.sentences(map(without_allowed, texts))))
+    assert {mark: shares[mark] for mark in WORDING if shares[mark] > prose.TARGETS[mark]} == {}
 
 
 def test_golden_outputs_read_well() -> None:
     """A line of a golden file counts as a sentence, because tables and lists have no full stops."""
     lines = [line for path in sorted(GOLDEN.rglob("*.txt")) for line in path.read_text("utf-8").splitlines()]
-    found = prose.shares(list(prose.sentences(map(without_allowed, lines))))
-    assert {mark: found[mark] for mark in WORDING if found[mark] > prose.TARGETS[mark]} == {}
+    shares = prose.shares(list(prose.sentences(map(without_allowed, lines))))
+    assert {mark: shares[mark] for mark in WORDING if shares[mark] > prose.TARGETS[mark]} == {}
 
 
 def written_pages() -> list[Path]:
@@ -95,22 +95,22 @@ def test_the_documentation_stays_short() -> None:
 
 
 def test_the_readme_reads_well() -> None:
-    found = prose.shares(prose.sentences_of([ROOT / "README.md"]))
-    assert {mark: share for mark, share in found.items() if share > prose.TARGETS[mark]} == {}
+    shares = prose.shares(prose.sentences_of([ROOT / "README.md"]))
+    assert {mark: share for mark, share in shares.items() if share > prose.TARGETS[mark]} == {}
 
 
 def test_the_documentation_reads_well() -> None:
     lists = [ROOT / name for name in LISTS]
     pages = [page for page in written_pages() if page.is_relative_to(DOCS)]
     assert set(lists) <= set(pages)
-    found = prose.shares(prose.sentences_of(page for page in pages if page not in lists))
-    assert {mark: share for mark, share in found.items() if share > prose.TARGETS[mark]} == {}
+    shares = prose.shares(prose.sentences_of(page for page in pages if page not in lists))
+    assert {mark: share for mark, share in shares.items() if share > prose.TARGETS[mark]} == {}
 
 
 @pytest.mark.parametrize("folder", ["tutorial", "how-to"])
 def test_guides_speak_to_the_reader(folder: str) -> None:
-    found = prose.sentences_of((DOCS / folder).glob("*.md"))
-    assert prose.share_to_readers(found) >= LEAST_TO_READERS
+    sentences = prose.sentences_of((DOCS / folder).glob("*.md"))
+    assert prose.share_to_readers(sentences) >= LEAST_TO_READERS
 
 
 def without_allowed(text: str) -> str:
@@ -119,14 +119,14 @@ def without_allowed(text: str) -> str:
 
 def without_verb(source: str) -> list[str]:
     """Return functions, except properties, with docstrings that do not begin with an imperative verb."""
-    found = []
+    names = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             decorators = {ast.unparse(one).rpartition(".")[2] for one in node.decorator_list}
             text = ast.get_docstring(node)
             if text is not None and not decorators & _PROPERTIES and not begins_with_a_verb(text):
-                found.append(f"{node.name}: {text.splitlines()[0]}")
-    return found
+                names.append(f"{node.name}: {text.splitlines()[0]}")
+    return names
 
 
 def begins_with_a_verb(text: str) -> bool:
@@ -134,9 +134,9 @@ def begins_with_a_verb(text: str) -> bool:
 
 
 def test_docstrings_of_functions_begin_with_a_verb() -> None:
-    found = {str(path.relative_to(HOUSE)): without_verb(path.read_text("utf-8")) for path in HOUSE.rglob("*.py")}
-    assert len(found) > 200
-    assert {file: functions for file, functions in found.items() if functions} == {}
+    names = {str(path.relative_to(HOUSE)): without_verb(path.read_text("utf-8")) for path in HOUSE.rglob("*.py")}
+    assert len(names) > 200
+    assert {file: functions for file, functions in names.items() if functions} == {}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_docstrings_of_functions_begin_with_a_verb() -> None:
         (" ".join(["word"] * 31), ["long"]),
     ],
 )
-def test_marks_of_a_sentence(sentence: str, expected: list[str]) -> None:
+def test_faults_of_a_sentence_are_found(sentence: str, expected: list[str]) -> None:
     assert prose.marks(sentence) == expected
 
 

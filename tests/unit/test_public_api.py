@@ -82,8 +82,8 @@ def test_missing_docstring_sections(
 ) -> None:
     public = PublicName("sample", sample)
     monkeypatch.setattr(sample, "__doc__", public.docstring.replace(old, new) if old else public.docstring)
-    found = faults(public)
-    assert (found == []) if fault is None else (fault in " ".join(found))
+    missing = faults(public)
+    assert (missing == []) if fault is None else (fault in " ".join(missing))
 
 
 def test_an_inherited_docstring_is_not_used() -> None:

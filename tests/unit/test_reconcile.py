@@ -40,8 +40,8 @@ TOLD = [*OBSERVED, *BALANCED]
 
 def observed_day(fault: str) -> tuple[dict[str, list[Row]], list[Row]]:
     """Return the tables of a day with a fault, and SQL Server's actions."""
-    made = case(fault, 1)
-    return made.tables, observe(made.day, events_of(random.Random(1), made.day))
+    simulated = case(fault, 1)
+    return simulated.tables, observe(simulated.day, events_of(random.Random(1), simulated.day))
 
 
 def reconciled(rows: list[Row], **tables: list[Row]) -> Reconciliation:
@@ -61,7 +61,7 @@ def test_every_episode_has_its_expected_class() -> None:
     assert found == {rows[0]["conversation_id"]: episodes for rows, episodes in TOLD}
 
 
-def test_rows_add_up() -> None:
+def test_counts_of_a_reconciliation_add_up() -> None:
     done = reconciled(ROWS)
     told = [episode for _, episodes in TOLD for episode in episodes]
     assert done.observations == sum(observations for _, observations in told) == len(ROWS)
@@ -97,8 +97,8 @@ def test_an_episode_is_judged_as_of_its_start() -> None:
     """A route that is in force until ten seconds after noon, by two observations of it and one after."""
     routes = [{**estate()["routes"][0], "valid_to": "2026-01-05T12:00:10Z"}]
     rows = [event(1, "SENT", 9), event(1, "SENT", 11), event(2, "SENT", 10)]
-    found = [(row["conversation_id"][:9], row["class"]) for row in listed(reconciled(rows, routes=routes))]
-    assert found == [("c0000001-", "CONFIRMED"), ("c0000002-", "CONTRADICTED")]
+    classes = [(row["conversation_id"][:9], row["class"]) for row in listed(reconciled(rows, routes=routes))]
+    assert classes == [("c0000001-", "CONFIRMED"), ("c0000002-", "CONTRADICTED")]
 
 
 def asking() -> tuple[dict[str, list[Row]], list[Row]]:
@@ -111,26 +111,26 @@ def asking() -> tuple[dict[str, list[Row]], list[Row]]:
 
 def test_a_request_for_a_route_is_opened_once() -> None:
     tables, rows = asking()
-    found = [(row["predicted_reason"], row["class"]) for row in listed(reconciled(rows, **tables))]
-    assert found == [("ROUTE_REQUESTED", "CONFIRMED"), ("NO_ROUTE", "COMPATIBLE"), ("NO_ROUTE", "COMPATIBLE")]
+    classes = [(row["predicted_reason"], row["class"]) for row in listed(reconciled(rows, **tables))]
+    assert classes == [("ROUTE_REQUESTED", "CONFIRMED"), ("NO_ROUTE", "COMPATIBLE"), ("NO_ROUTE", "COMPATIBLE")]
 
 
 def test_messages_of_an_expired_dialog_are_compared() -> None:
     dialog = {**estate()["dialogs"][0], "lifetime": "2026-01-05T12:00:05Z", "far_broker_instance": None}
     rows = [event(21, "SENT", 4), event(21, "DROPPED", 5)]
-    found = [(row["predicted_reason"], row["class"]) for row in listed(reconciled(rows, dialogs=[dialog]))]
-    assert found == [("NETWORK_ADDRESS", "CONFIRMED"), ("DIALOG_EXPIRED", "COMPATIBLE")]
+    classes = [(row["predicted_reason"], row["class"]) for row in listed(reconciled(rows, dialogs=[dialog]))]
+    assert classes == [("NETWORK_ADDRESS", "CONFIRMED"), ("DIALOG_EXPIRED", "COMPATIBLE")]
 
 
 def in_buckets(
     tables: dict[str, list[Row]], rows: list[Row], rows_of_one: int
 ) -> tuple[ObservedEpisodes, list[str]]:
     """Reconcile with some rows in each bucket and the rows in another order."""
-    given = {key: arrow_of(some, TABLES[key].optional()) for key, some in tables.items()}
-    given["observed_routing"] = arrow_of(rows, OBSERVED_ROUTING.optional())
-    with open_episodes(given, read_settings(given), lambda text: None, rows_of_one) as judged:
-        found = judged.summarize(judged.make_rows())
-    return found, sorted(str(row) for row in rows_in(found.rows))
+    arrow_tables = {key: arrow_of(some, TABLES[key].optional()) for key, some in tables.items()}
+    arrow_tables["observed_routing"] = arrow_of(rows, OBSERVED_ROUTING.optional())
+    with open_episodes(arrow_tables, read_settings(arrow_tables), lambda text: None, rows_of_one) as judged:
+        summary = judged.summarize(judged.make_rows())
+    return summary, sorted(str(row) for row in rows_in(summary.rows))
 
 
 @pytest.mark.parametrize(
@@ -150,13 +150,13 @@ def test_buckets_in_files_find_the_same(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     tables, rows = make()
-    found, told = in_buckets(tables, rows, 1_000_000)
+    summary, told = in_buckets(tables, rows, 1_000_000)
     spilled, again = in_buckets(tables, rows, rows_of_one)
     assert again == told
-    assert (spilled.observations, spilled.unobserved) == (found.observations, found.unobserved)
-    assert spilled.counts == found.counts
-    assert spilled.causes == found.causes
-    assert spilled.balanced == found.balanced
+    assert (spilled.observations, spilled.unobserved) == (summary.observations, summary.unobserved)
+    assert spilled.counts == summary.counts
+    assert spilled.causes == summary.causes
+    assert spilled.balanced == summary.balanced
     assert list(tmp_path.iterdir()) == []
 
 
@@ -164,12 +164,12 @@ def peak_of(services: int) -> int:
     """The most bytes of Python's at a time where so many services have an observation each."""
     rows = [event(number, "SENT", to_service_name=f"//stock/{number}") for number in range(services)]
     routes = [{**estate()["routes"][0], "remote_service_name": None}]
-    given = {key: arrow_of(some, TABLES[key]) for key, some in {**estate(), "routes": routes}.items()}
-    given["observed_routing"] = arrow_of(rows, OBSERVED_ROUTING)
-    settings = read_settings(given)
+    arrow_tables = {key: arrow_of(some, TABLES[key]) for key, some in {**estate(), "routes": routes}.items()}
+    arrow_tables["observed_routing"] = arrow_of(rows, OBSERVED_ROUTING)
+    settings = read_settings(arrow_tables)
     tracemalloc.start()
     try:
-        with open_episodes(given, settings, lambda text: None, rows_of_one=250) as judged:
+        with open_episodes(arrow_tables, settings, lambda text: None, rows_of_one=250) as judged:
             assert judged.counted.counts["hub", PairClass.CONFIRMED].episodes == services
         return tracemalloc.get_traced_memory()[1]
     finally:
@@ -196,8 +196,8 @@ def test_the_hop_count_of_a_dropped_message_is_compared() -> None:
         arrival(2, "DROPPED", remaining_hop_count=1, **dropped),
         arrival(3, "DROPPED", time_to_live_seconds=60, live_time_seconds=61, **dropped),
     ]
-    found = [row["class"] for row in listed(reconciled(rows, routes=out, **off))]
-    assert found == ["CONFIRMED", "CONTRADICTED", "COMPATIBLE"]
+    classes = [row["class"] for row in listed(reconciled(rows, routes=out, **off))]
+    assert classes == ["CONFIRMED", "CONTRADICTED", "COMPATIBLE"]
 
 
 def test_a_row_without_a_time_is_refused() -> None:
@@ -228,10 +228,10 @@ def test_the_table_is_replaced(job: Path, capsys: pytest.CaptureFixture[str]) ->
 
     for version in (0, 1):
         assert cli.main(["reconcile", "--config", str(job), "--format", "json"]) == 0
-        told = json.loads(capsys.readouterr().out)
+        answer = json.loads(capsys.readouterr().out)
         table = DeltaTable(job.parent / "out" / "reconciliation")
-        assert told["version"] == table.version() == version + 1
-        assert told["observations"] == len(ROWS)
+        assert answer["version"] == table.version() == version + 1
+        assert answer["observations"] == len(ROWS)
         stored = table.to_pyarrow_dataset().to_table()
         assert sum(stored["observations"].to_pylist()) == len(ROWS)
         assert stored.column_names == RECONCILIATION.names
@@ -284,8 +284,8 @@ def _counted(causes: list[tuple[str, int]] | None = None, **classes: int) -> Rec
     ]
     empty = SchemaRows(BALANCED_PICKS, ())
     episodes = arrow_of([], RECONCILIATION)
-    found = SchemaRows(RECONCILED_COUNTS, tuple(counts)), SchemaRows(RECONCILED_CAUSES, tuple(named))
-    return Reconciliation(sum(classes.values()), *found, empty, 0, episodes)
+    tables = SchemaRows(RECONCILED_COUNTS, tuple(counts)), SchemaRows(RECONCILED_CAUSES, tuple(named))
+    return Reconciliation(sum(classes.values()), *tables, empty, 0, episodes)
 
 
 @pytest.mark.parametrize(

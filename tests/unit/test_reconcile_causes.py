@@ -61,9 +61,13 @@ def searched(groups: Sequence[EpisodeGroup]) -> dict[GroupAnswers, MismatchCause
 
 def causes(*groups: EpisodeGroup) -> list[tuple[str, str] | None]:
     """The kind and sentence of each contradicted group, in their order."""
-    found = searched(groups)
-    told = [found.get(one.answers) for one in groups if one.answers.kind not in (RIGHT, PairClass.COMPATIBLE)]
-    return [None if cause is None else (str(cause.kind), cause.text) for cause in told]
+    causes_by_answers = searched(groups)
+    found_causes = [
+        causes_by_answers.get(one.answers)
+        for one in groups
+        if one.answers.kind not in (RIGHT, PairClass.COMPATIBLE)
+    ]
+    return [None if cause is None else (str(cause.kind), cause.text) for cause in found_causes]
 
 
 def kinds(*groups: EpisodeGroup) -> list[str | None]:
@@ -72,12 +76,12 @@ def kinds(*groups: EpisodeGroup) -> list[str | None]:
 
 def test_a_route_that_changed() -> None:
     [cause] = causes(group(RIGHT, 0, 10, hop=STOCK), group(WRONG, 12, 20, hop=MOVED))
-    told = (
+    expected = (
         "route 'Stock' changed between 1970-01-01T00:10:00Z and 1970-01-01T00:12:00Z: messages of database"
         " 'Orders' for service '//stock' on instance 'hub' were SENT to 'tcp://stock:4022', as the tables say, and"
         " then SENT to 'tcp://moved:4022'; import its routes again"
     )
-    assert cause == ("ROUTE_CHANGED", told)
+    assert cause == ("ROUTE_CHANGED", expected)
 
 
 def test_a_route_that_was_restored_did_not_change() -> None:
@@ -108,12 +112,12 @@ def test_the_changed_one_of_balanced_routes_is_named() -> None:
 def test_a_route_that_is_not_in_the_tables() -> None:
     far = "tcp://nowhere-in-the-tables:4022"
     [cause] = causes(group(RIGHT, 0, 30, hop=STOCK), group(WRONG, 0, 30, hop=far))
-    told = (
+    expected = (
         f"a route to '{far}' is in force and not in the tables: messages of database 'Orders' for service"
         f" '//stock' on instance 'hub' were SENT to '{far}', where the tables say SENT (NETWORK_ADDRESS); import"
         " the routes of 'Orders' again"
     )
-    assert cause == ("ROUTE_NOT_IN_TABLES", told)
+    assert cause == ("ROUTE_NOT_IN_TABLES", expected)
     # Sent where a route of the tables sends it, which does not match now.
     assert kinds(group(WRONG, 0, 30, hop=STOCK)) == [None]
     # A LOCAL route that leads nowhere is a route.
@@ -123,7 +127,7 @@ def test_a_route_that_is_not_in_the_tables() -> None:
     assert kinds(group(RIGHT, 0, 10), group(WRONG, 11, 30, hop=far)) == ["ROUTE_NOT_IN_TABLES"]
 
 
-def test_a_slip_in_a_name() -> None:
+def test_a_misspelled_name_is_the_cause() -> None:
     [cause] = causes(group(WRONG, 0, 30, hop=SLIP, route_name=None))
     assert cause is not None
     assert cause[0] == "NEAR_NAME"
@@ -132,8 +136,8 @@ def test_a_slip_in_a_name() -> None:
     assert kinds(group(WRONG, 0, 30, hop=STORE, route_name=None)) == ["ROUTE_NOT_IN_TABLES"]
     in_use = group(RIGHT, 0, 30, service="//Stocks", hop=SLIP)
     assert kinds(in_use, group(WRONG, 0, 30, hop=SLIP, route_name=None)) == ["ROUTE_NOT_IN_TABLES"]
-    held: dict[str, Any] = {"service": "//held", "seen": Outcome.DELIVERED, "route_name": None}
-    assert kinds(group(WRONG, 0, 30, **held)) == ["NEAR_NAME"]
+    observation: dict[str, Any] = {"service": "//held", "seen": Outcome.DELIVERED, "route_name": None}
+    assert kinds(group(WRONG, 0, 30, **observation)) == ["NEAR_NAME"]
 
 
 def test_names_missing_in_the_tables_are_causes() -> None:

@@ -21,13 +21,13 @@ SEED = 3
 @lru_cache
 def _reconciled(fault: str, seed: int) -> tuple[Case, list[Row]]:
     """Return a day with a fault and the named causes. Tests must not change it."""
-    made = case(fault, seed)
-    return made, find_causes(made, fault, seed)
+    simulated = case(fault, seed)
+    return simulated, find_causes(simulated, fault, seed)
 
 
 @pytest.mark.parametrize("seed", [SEED, pytest.param(6, marks=pytest.mark.long)])
 @pytest.mark.parametrize("fault", list(FAULTS))
-def test_only_the_fault_is_named(fault: str, seed: int) -> None:
+def test_only_the_simulated_fault_is_named(fault: str, seed: int) -> None:
     proved = compare_causes(*_reconciled(fault, seed), fault, seed)
     assert (proved.is_named, proved.others) == (fault != "none", ())
 
@@ -35,8 +35,8 @@ def test_only_the_fault_is_named(fault: str, seed: int) -> None:
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "none"])
 def test_a_proof_can_fail(fault: str) -> None:
     """Where the object that is named is another one, or the instance is."""
-    made, causes = _reconciled(fault, SEED)
-    for other in (replace(made, words=("nothing of this name",)), replace(made, instance="elsewhere")):
+    simulated, causes = _reconciled(fault, SEED)
+    for other in (replace(simulated, words=("nothing of this name",)), replace(simulated, instance="elsewhere")):
         proved = compare_causes(other, causes, fault, SEED)
         assert not proved.is_named
         assert proved.others

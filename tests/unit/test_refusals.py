@@ -70,7 +70,7 @@ CONDITIONS = [
 ]
 
 
-def _said(condition: str | None, location: TableLocation) -> str:
+def _classify(condition: str | None, location: TableLocation) -> str:
     error = Refused(condition)
     absent, loose = spark_tables.is_absent(error, location), spark_tables.has_no_versions(error, location)
     assert not (absent and loose)
@@ -79,7 +79,7 @@ def _said(condition: str | None, location: TableLocation) -> str:
 
 @pytest.mark.parametrize(("condition", "of_name", "of_path"), CONDITIONS)
 def test_a_refusal_is_recognized_by_its_condition(condition: str | None, of_name: str, of_path: str) -> None:
-    assert (_said(condition, NAME), _said(condition, PATH)) == (of_name, of_path)
+    assert (_classify(condition, NAME), _classify(condition, PATH)) == (of_name, of_path)
 
 
 def test_an_error_without_a_condition_is_not_a_refusal() -> None:
@@ -102,7 +102,7 @@ def _reading(monkeypatch: pytest.MonkeyPatch, history: Any, versioned: Any, plai
     """Set the answers of a catalog to its history, a read at a version, and a current read."""
     monkeypatch.setattr(sql_statements, "describe_history", history)
     monkeypatch.setattr(spark_tables.TableSnapshot, "read", versioned)
-    monkeypatch.setattr(spark_tables.AsItIs, "read", plain)
+    monkeypatch.setattr(spark_tables.UnversionedTable, "read", plain)
 
 
 def _fine(*_: Any) -> Any:
@@ -119,7 +119,7 @@ def test_missing_tables_and_views_are_distinguished(monkeypatch: pytest.MonkeyPa
     with pytest.raises(InputError, match=r"tables\.routes: there is no Delta table at 'main\.broker\.routes'"):
         spark_tables.snapshots(SPARK, {"routes": NAME})
     _reading(monkeypatch, _raising("EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE"), _raising("never asked"), _fine)
-    assert spark_tables.snapshots(SPARK, {"routes": NAME}) == {"routes": spark_tables.AsItIs(NAME)}
+    assert spark_tables.snapshots(SPARK, {"routes": NAME}) == {"routes": spark_tables.UnversionedTable(NAME)}
     with pytest.raises(OutputError, match=r"'main\.broker\.routes' is a view or not a Delta table") as refused:
         spark_tables.current_version(SPARK, NAME)
     assert refused.value.exit_code == 2
@@ -131,22 +131,22 @@ def test_a_name_without_files_is_absent(monkeypatch: pytest.MonkeyPatch) -> None
     assert spark_tables.find(SPARK, NAME) is None
     assert spark_tables.current_version(SPARK, NAME) is None
     _reading(monkeypatch, _raising("DELTA_TABLE_ONLY_OPERATION"), _fine, _fine)
-    assert spark_tables.find(SPARK, NAME) == spark_tables.AsItIs(NAME)
+    assert spark_tables.find(SPARK, NAME) == spark_tables.UnversionedTable(NAME)
 
 
 def test_a_row_filter_shows_only_in_the_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """The history works, but a read at a version is refused."""
     _reading(monkeypatch, _history(7), _raising("FGAC_TIME_TRAVEL_NOT_SUPPORTED.PER_TABLE_RLS_CM"), _fine)
-    assert spark_tables.find(SPARK, NAME) == spark_tables.AsItIs(NAME)
+    assert spark_tables.find(SPARK, NAME) == spark_tables.UnversionedTable(NAME)
 
 
 @pytest.mark.parametrize("location", [NAME, PATH])
 def test_a_refused_permission_is_not_absence(monkeypatch: pytest.MonkeyPatch, location: TableLocation) -> None:
     _reading(monkeypatch, _raising("INSUFFICIENT_PERMISSIONS"), _fine, _fine)
     for look in (spark_tables.find, spark_tables.current_version):
-        with pytest.raises(StorageError, match=rf"looking for a table at {location}: \[INSUFF") as told:
+        with pytest.raises(StorageError, match=rf"looking for a table at {location}: \[INSUFF") as caught:
             look(SPARK, location)
-        assert told.value.exit_code == 3
+        assert caught.value.exit_code == 3
 
 
 def test_unreadable_tables_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,25 +162,25 @@ def test_unreadable_tables_are_reported(monkeypatch: pytest.MonkeyPatch) -> None
 def test_messages_of_an_incremental_run_need_versions() -> None:
     assert ledger.check_versions(spark_tables.TableSnapshot(NAME, 3)) == spark_tables.TableSnapshot(NAME, 3)
     with pytest.raises(InputError, match=r"cannot be read at a version .*set resolve\.mode=full") as refused:
-        ledger.check_versions(spark_tables.AsItIs(NAME))
+        ledger.check_versions(spark_tables.UnversionedTable(NAME))
     assert refused.value.exit_code == 2
 
 
 def test_a_failure_lists_possible_changes() -> None:
     loose: dict[str, spark_tables.Input] = {
-        "messages": spark_tables.AsItIs(NAME),
-        "routes": spark_tables.AsItIs(NAME),
+        "messages": spark_tables.UnversionedTable(NAME),
+        "routes": spark_tables.UnversionedTable(NAME),
     }
     fixed: dict[str, spark_tables.Input] = {
         "messages": spark_tables.TableSnapshot(NAME, 3),
-        "routes": spark_tables.AsItIs(NAME),
+        "routes": spark_tables.UnversionedTable(NAME),
     }
     hint = "perhaps changed while the run was at work: tables.messages at 'main.broker.routes'; copy these"
     for failed in (InternalError.counts(7, 6, 0, 0), StorageError.failed("writing", "of a key")):
-        with pytest.raises(type(failed)) as told, telling_what_may_change(loose):
+        with pytest.raises(type(failed)) as caught, telling_what_may_change(loose):
             raise failed
-        assert failed.message in str(told.value)
-        assert hint in str(told.value)
+        assert failed.message in str(caught.value)
+        assert hint in str(caught.value)
         with pytest.raises(type(failed)) as plain, telling_what_may_change(fixed):
             raise failed
         assert str(plain.value) == str(failed)

@@ -21,7 +21,7 @@ BACK = route("Orders", "back", "tcp://hub:4022", "S")
 TO_SHOP = "tcp://shop:4022"
 
 
-def asked(hub: object, shop: object = NOBODY, **more: object) -> Asked:
+def advice_for(hub: object, shop: object = NOBODY, **more: object) -> Asked:
     return Asked({"hub": hub, "shop": shop}, **more)  # type: ignore[dict-item, arg-type]
 
 
@@ -30,21 +30,21 @@ EVENTS = "http://schemas.microsoft.com/SQL/Notifications/EventNotificationServic
 READY = [
     (
         "spelt in another case",
-        asked(server(MINE, (), [route("Orders", "r", TO_SHOP, "s")])),
+        advice_for(server(MINE, (), [route("Orders", "r", TO_SHOP, "s")])),
         Reason.NO_ROUTE,
         "USE [Orders];\nALTER ROUTE [r] WITH SERVICE_NAME = N'S';",
         Reason.NETWORK_ADDRESS,
     ),
     (
         "spelt with a blank and a slash, while another route takes it",
-        asked(server(MINE, (), [LOCAL, route("Orders", "r", TO_SHOP, "S /")])),
+        advice_for(server(MINE, (), [LOCAL, route("Orders", "r", TO_SHOP, "S /")])),
         Reason.SERVICE_NOT_FOUND,
         "USE [Orders];\nALTER ROUTE [r] WITH SERVICE_NAME = N'S';",
         Reason.NETWORK_ADDRESS,
     ),
     (
         "a route of another spelling that a service needs, and the messages' own is known elsewhere",
-        asked(
+        advice_for(
             server(MINE, (), [route("Orders", "r", "tcp://depot:4022", "s")]),
             server({"Stock": (C, True)}, [("Stock", "S"), ("Stock", "s")]),
         ),
@@ -54,7 +54,7 @@ READY = [
     ),
     (
         "expired",
-        asked(server(MINE, (), [route("Orders", "r", TO_SHOP, "S", C, PAST, "tcp://twin:4022")])),
+        advice_for(server(MINE, (), [route("Orders", "r", TO_SHOP, "S", C, PAST, "tcp://twin:4022")])),
         Reason.NO_ROUTE,
         "USE [Orders];\nSET XACT_ABORT ON;\nBEGIN TRANSACTION;\n"
         "DROP ROUTE [r];\nCREATE ROUTE [r] WITH SERVICE_NAME = N'S', BROKER_INSTANCE = N'" + C + "',"
@@ -63,21 +63,21 @@ READY = [
     ),
     (
         "the route has an old id, the messages the one of today",
-        asked(server(MINE, (), [LOCAL, route("Orders", "r", TO_SHOP, "S", OLD)]), SHOP, broker=C),
+        advice_for(server(MINE, (), [LOCAL, route("Orders", "r", TO_SHOP, "S", OLD)]), SHOP, broker=C),
         Reason.BROKER_INSTANCE_NOT_FOUND,
         f"USE [Orders];\nALTER ROUTE [r] WITH BROKER_INSTANCE = N'{C}';",
         Reason.NETWORK_ADDRESS,
     ),
     (
         "somebody dropped the LOCAL route",
-        asked(server({**MINE, "Stock": (C, True)}, [("Stock", "S")])),
+        advice_for(server({**MINE, "Stock": (C, True)}, [("Stock", "S")])),
         Reason.NO_ROUTE,
         "USE [Orders];\nCREATE ROUTE [AutoCreatedLocal] WITH ADDRESS = N'LOCAL';",
         Reason.LOCAL_SERVICE,
     ),
     (
         "its name is taken by a route for something else, in another case",
-        asked(
+        advice_for(
             server(
                 {**MINE, "Stock": (C, True)},
                 [("Stock", "S")],
@@ -93,21 +93,21 @@ READY = [
     ),
     (
         "caught by AutoCreatedLocal while another instance has the service",
-        asked(server(MINE, (), [LOCAL]), SHOP),
+        advice_for(server(MINE, (), [LOCAL]), SHOP),
         Reason.SERVICE_NOT_FOUND,
         "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop.example:4022';",
         Reason.NETWORK_ADDRESS,
     ),
     (
         "a LOCAL route that names the service, which is elsewhere",
-        asked(server(MINE, (), [route("Orders", "r", "LOCAL", "S")]), SHOP),
+        advice_for(server(MINE, (), [route("Orders", "r", "LOCAL", "S")]), SHOP),
         Reason.SERVICE_NOT_FOUND,
         "USE [Orders];\nALTER ROUTE [r] WITH ADDRESS = N'TCP://Shop.example:4022';",
         Reason.NETWORK_ADDRESS,
     ),
     (
         "bound to another instance's id, while a database here holds the service too",
-        asked(
+        advice_for(
             server({**MINE, "Copy": (B, True)}, [("Copy", "S")], [route("Orders", "r", "LOCAL", "S")]),
             SHOP,
             broker=C,
@@ -131,7 +131,7 @@ READY = [
     ),
     (
         "LOCAL routes name old ids, the database has a new one",
-        asked(
+        advice_for(
             server(
                 {**MINE, "Stock": (C, True)},
                 [("Stock", "S")],
@@ -150,35 +150,35 @@ READY = [
     ),
     (
         "TRANSPORT, and a name without an address",
-        asked(server(MINE, (), [route("Orders", "r", "TRANSPORT")]), SHOP),
+        advice_for(server(MINE, (), [route("Orders", "r", "TRANSPORT")]), SHOP),
         Reason.TRANSPORT_ADDRESS_INVALID,
         "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop.example:4022';",
         Reason.NETWORK_ADDRESS,
     ),
     (
         "TRANSPORT, and the service is here",
-        asked(server({**MINE, "Stock": (C, True)}, [("Stock", "S")], [route("Orders", "r", "TRANSPORT")])),
+        advice_for(server({**MINE, "Stock": (C, True)}, [("Stock", "S")], [route("Orders", "r", "TRANSPORT")])),
         Reason.TRANSPORT_ADDRESS_INVALID,
         "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'LOCAL';",
         Reason.LOCAL_SERVICE,
     ),
     (
         "the target's broker is off",
-        asked(server({**MINE, "Stock": (C, False)}, [("Stock", "S")], [LOCAL])),
+        advice_for(server({**MINE, "Stock": (C, False)}, [("Stock", "S")], [LOCAL])),
         Reason.BROKER_DISABLED,
         "USE [master];\nALTER DATABASE [Stock] SET ENABLE_BROKER WITH NO_WAIT;",
         Reason.LOCAL_SERVICE,
     ),
     (
         "the sender's broker is off",
-        asked(server({**MINE, "Orders": (A, False)}, [], [route("Orders", "r", TO_SHOP)])),
+        advice_for(server({**MINE, "Orders": (A, False)}, [], [route("Orders", "r", TO_SHOP)])),
         Reason.SCOPE_BROKER_DISABLED,
         "USE [master];\nALTER DATABASE [Orders] SET ENABLE_BROKER WITH NO_WAIT;",
         Reason.NETWORK_ADDRESS,
     ),
     (
         "msdb's broker is off",
-        asked(
+        advice_for(
             server(
                 {**MINE, "msdb": (D, False), "Stock": (C, True)},
                 [("Stock", "S")],
@@ -191,7 +191,7 @@ READY = [
     ),
     (
         "in a circle, and the service is here",
-        asked(
+        advice_for(
             server(
                 {**MINE, "Stock": (C, True)},
                 [("Stock", "S")],
@@ -205,14 +205,14 @@ READY = [
     ),
     (
         "in a circle, and the service is elsewhere",
-        asked(server(MINE, (), [BACK, route("msdb", "all", "tcp://hub:4022")], forwards=True), SHOP),
+        advice_for(server(MINE, (), [BACK, route("msdb", "all", "tcp://hub:4022")], forwards=True), SHOP),
         Reason.ROUTING_LOOP,
         "USE [Orders];\nALTER ROUTE [back] WITH ADDRESS = N'TCP://Shop.example:4022';",
         Reason.NETWORK_ADDRESS,
     ),
     (
         "back here, forwarding off, and the service is here",
-        asked(
+        advice_for(
             server(
                 {**MINE, "Stock": (C, True)}, [("Stock", "S")], [BACK, route("msdb", "all", "tcp://depot:4022")]
             )
@@ -223,7 +223,7 @@ READY = [
     ),
     (
         "back here by a route for anything, and the service is elsewhere",
-        asked(server(MINE, (), [replace(BACK, remote_service_name=None)]), SHOP),
+        advice_for(server(MINE, (), [replace(BACK, remote_service_name=None)]), SHOP),
         Reason.NO_ROUTE,
         "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop.example:4022';",
         Reason.NETWORK_ADDRESS,
@@ -233,7 +233,7 @@ READY = [
 FOUND_OUT_FIRST = [
     (
         "for a client of event notifications that is gone",
-        asked(server(MINE, (), [LOCAL]), service=EVENTS),
+        advice_for(server(MINE, (), [LOCAL]), service=EVENTS),
         Reason.SERVICE_NOT_FOUND,
         "DROP EVENT NOTIFICATION and CREATE EVENT NOTIFICATION",
         (
@@ -244,21 +244,21 @@ FOUND_OUT_FIRST = [
     ),
     (
         "nothing known holds it",
-        asked(server(MINE)),
+        advice_for(server(MINE)),
         Reason.NO_ROUTE,
         "No known database holds service 'S'",
         "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
     ),
     (
         "the other instance's address is not known",
-        asked(server(MINE, (), [LOCAL]), SHOP, addresses={"hub": ["tcp://hub:4022"]}),
+        advice_for(server(MINE, (), [LOCAL]), SHOP, addresses={"hub": ["tcp://hub:4022"]}),
         Reason.SERVICE_NOT_FOUND,
         "The service is in 'Stock' of instance 'shop'; route 'AutoCreatedLocal' of 'Orders' took the messages",
         "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
     ),
     (
         "addresses that lead nowhere from here: a loopback, without a port, the instance's own",
-        asked(
+        advice_for(
             server(MINE, (), [LOCAL]),
             SHOP,
             addresses={
@@ -279,14 +279,14 @@ FOUND_OUT_FIRST = [
     ),
     (
         "a service is spelt nearly so",
-        asked(server({**MINE, "Stock": (C, True)}, [("Stock", "s/")], [LOCAL])),
+        advice_for(server({**MINE, "Stock": (C, True)}, [("Stock", "s/")], [LOCAL])),
         Reason.SERVICE_NOT_FOUND,
         "the service in 'Stock' of instance 'hub' is called 's/'",
         None,
     ),
     (
         "a route is spelt as a service needs it",
-        asked(
+        advice_for(
             server(MINE, (), [route("Orders", "r", TO_SHOP, "s")]), server({"Stock": (C, True)}, [("Stock", "s")])
         ),
         Reason.NO_ROUTE,
@@ -295,28 +295,28 @@ FOUND_OUT_FIRST = [
     ),
     (
         "the dialog is bound to an old id",
-        asked(server({**MINE, "Stock": (C, True)}, [("Stock", "S")], [LOCAL]), broker=OLD),
+        advice_for(server({**MINE, "Stock": (C, True)}, [("Stock", "S")], [LOCAL]), broker=OLD),
         Reason.BROKER_INSTANCE_NOT_FOUND,
         f"bound to broker instance '{OLD}', but 'Stock' of instance 'hub', which holds the service, has '{C}'",
         None,
     ),
     (
         "the id is nobody's, the service neither",
-        asked(server(MINE, (), [LOCAL]), broker=OLD),
+        advice_for(server(MINE, (), [LOCAL]), broker=OLD),
         Reason.BROKER_INSTANCE_NOT_FOUND,
         f"No known database holds service 'S' with broker instance '{OLD}'",
         "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
     ),
     (
         "a route has an old id, and the messages have another old one",
-        asked(server(MINE, (), [LOCAL, route("Orders", "r", TO_SHOP, "S", OLD)]), broker=B),
+        advice_for(server(MINE, (), [LOCAL, route("Orders", "r", TO_SHOP, "S", OLD)]), broker=B),
         Reason.BROKER_INSTANCE_NOT_FOUND,
         f"Route 'r' of 'Orders' has broker instance '{OLD}', but the messages are bound to '{B}'",
         f"-- USE [Orders];\n-- ALTER ROUTE [r] WITH BROKER_INSTANCE = N'{B}';",
     ),
     (
         "a route of another spelling would be one of several ids that dialogs are dealt to",
-        asked(
+        advice_for(
             server(MINE, (), [route("Orders", "r1", "LOCAL", "S", OLD), route("Orders", "r2", TO_SHOP, "s", C)])
         ),
         Reason.BROKER_INSTANCE_NOT_FOUND,
@@ -325,7 +325,7 @@ FOUND_OUT_FIRST = [
     ),
     (
         "bound to a database here that does not hold it",
-        asked(server({**MINE, "Stock": (C, True)}, (), [LOCAL]), broker=C),
+        advice_for(server({**MINE, "Stock": (C, True)}, (), [LOCAL]), broker=C),
         Reason.SERVICE_NOT_FOUND,
         "The messages are bound to 'Stock', which does not hold service 'S'",
         (
@@ -336,7 +336,7 @@ FOUND_OUT_FIRST = [
     ),
     (
         "forwarding is off",
-        asked(server(MINE, (), [BACK, route("msdb", "on", "tcp://depot:4022")])),
+        advice_for(server(MINE, (), [BACK, route("msdb", "on", "tcp://depot:4022")])),
         Reason.FORWARDING_DISABLED,
         "route 'on' of 'msdb' leads on to 'tcp://depot:4022', and message forwarding is off",
         (
@@ -346,14 +346,14 @@ FOUND_OUT_FIRST = [
     ),
     (
         "in a circle, and nothing known holds the service",
-        asked(server(MINE, (), [BACK, route("msdb", "all", "tcp://hub:4022")], forwards=True)),
+        advice_for(server(MINE, (), [BACK, route("msdb", "all", "tcp://hub:4022")], forwards=True)),
         Reason.ROUTING_LOOP,
         "No known database holds service 'S'",
         "-- USE [Orders];\n-- ALTER ROUTE [back] WITH ADDRESS = N'tcp://<host>:<port>';",
     ),
     (
         "another database has the id of the one whose broker is off",
-        asked(server({**MINE, "Stock": (C, False), "Copy": (C, True)}, [("Stock", "S")], [LOCAL])),
+        advice_for(server({**MINE, "Stock": (C, False), "Copy": (C, True)}, [("Stock", "S")], [LOCAL])),
         Reason.BROKER_DISABLED,
         "cannot be enabled while 'Copy' has the same id (error 9772)",
         (
@@ -371,7 +371,7 @@ FOUND_OUT_FIRST = [
     ),
     (
         "the routing is right: the queue",
-        asked(server({**MINE, "Stock": (C, True)}, [("Stock", "S")], [LOCAL])),
+        advice_for(server({**MINE, "Stock": (C, True)}, [("Stock", "S")], [LOCAL])),
         Reason.LOCAL_SERVICE,
         "look at the target queue",
         (
@@ -382,14 +382,14 @@ FOUND_OUT_FIRST = [
     ),
     (
         "the routing is right: the transport",
-        asked(server(MINE, (), [route("Orders", "r", TO_SHOP)])),
+        advice_for(server(MINE, (), [route("Orders", "r", TO_SHOP)])),
         Reason.NETWORK_ADDRESS,
         "the route is right and the connection fails",
         None,
     ),
     (
         "asked for a route",
-        asked(server(MINE, (), [route("Orders", "c", "LOCAL", "SQL/ServiceBroker/BrokerConfiguration")])),
+        advice_for(server(MINE, (), [route("Orders", "c", "LOCAL", "SQL/ServiceBroker/BrokerConfiguration")])),
         Reason.ROUTE_REQUESTED,
         "BrokerConfiguration service exists",
         (
@@ -424,9 +424,9 @@ def test_a_statement_that_needs_an_answer_first_is_a_comment(
     assert estate.apply_remedy(remedy).verdict().reason is reason
 
 
-def test_a_new_id_helps_dialogs_that_begin_after_it() -> None:
+def test_a_new_broker_id_only_helps_new_dialogs() -> None:
     stock = server({**MINE, "Stock": (C, True)}, [("Stock", "S")], [route("Orders", "r", "LOCAL", "S", OLD)])
-    bound, begun = asked(stock, broker=OLD), asked(stock)
+    bound, begun = advice_for(stock, broker=OLD), advice_for(stock)
     remedy = bound.remedy()
     assert remedy.statement == f"USE [Orders];\nALTER ROUTE [r] WITH BROKER_INSTANCE = N'{C}';"
     assert "END CONVERSATION for open dialogs" in remedy.text
@@ -444,12 +444,12 @@ def test_a_new_id_helps_dialogs_that_begin_after_it() -> None:
     ],
 )
 def test_a_remedy_without_a_statement_has_an_action(reason: Reason, words: str) -> None:
-    remedy = remedy_of(replace(asked(server(MINE)).stuck(), verdict=Verdict(None, Outcome.DROPPED, reason)))
+    remedy = remedy_of(replace(advice_for(server(MINE)).stuck(), verdict=Verdict(None, Outcome.DROPPED, reason)))
     assert words in remedy.text
     assert (remedy.statement, remedy.is_complete) == (None, False)
 
 
-def test_words_name_three_places_and_count_the_others() -> None:
+def test_a_remedy_names_three_places_and_counts_the_rest() -> None:
     many = {f"shop{number}": SHOP for number in range(5)}
     remedy = Asked({"hub": server(MINE, (), [LOCAL]), **many}).remedy()
     places = "'Stock' of instance 'shop0', 'Stock' of instance 'shop1', 'Stock' of instance 'shop2' and 2 more"
@@ -457,16 +457,16 @@ def test_words_name_three_places_and_count_the_others() -> None:
 
 
 def test_a_route_used_by_other_messages_stays() -> None:
-    estate = asked(server(MINE, (), [route("Orders", "r", TO_SHOP, "s")]))
+    estate = advice_for(server(MINE, (), [route("Orders", "r", TO_SHOP, "s")]))
     assert "ALTER ROUTE [r]" in (estate.remedy().statement or "")
     remedy = remedy_of(estate.stuck(services_in_use={"S", "s"}))
     assert (remedy.statement or "").startswith("-- USE [Orders];\n-- CREATE ROUTE [Route to S]")
 
 
 def test_unknown_forwarding_is_named() -> None:
-    stuck = asked(server(MINE, (), [BACK, route("msdb", "on", "tcp://depot:4022")])).stuck()
+    stuck = advice_for(server(MINE, (), [BACK, route("msdb", "on", "tcp://depot:4022")])).stuck()
     assert "message forwarding is off" in remedy_of(stuck).cause
-    stuck.estate.instances["hub"] = replace(stuck.here, is_forwarding_known=False)
+    stuck.estate.instances["hub"] = replace(stuck.sql_instance, is_forwarding_known=False)
     assert "message forwarding is not known to be on" in remedy_of(stuck).cause
 
 

@@ -93,7 +93,7 @@ def test_an_altered_route_is_the_chosen_one(database: str, name: str, service: s
 
 
 @given(names, names, names)
-def test_a_route_made_anew_has_what_the_old_one_had(database: str, name: str, service: str) -> None:
+def test_a_replaced_route_keeps_its_options(database: str, name: str, service: str) -> None:
     old = route(database, name, " TCP://Shop.example:4022/", service, "it's ]me", PAST)
     estate = Asked({"hub": server({database: (A, True)}, (), [old])}, service=service, database=database)
     remedy = estate.remedy()
@@ -202,11 +202,11 @@ def draw(seed: int) -> Asked:
         if chance.random() < 0.6
     }
     addresses = {"hub": ["tcp://hub:4022"], "shop": ["tcp://shop:4022"], "depot": ["tcp://depot:4022"]}
-    known = {name: where for name, where in addresses.items() if name == "hub" or chance.random() < 0.8}
-    return Asked({"hub": hub, **others}, "S", chance.choice([None, None, B, C, D, OLD]), known)
+    known_addresses = {name: where for name, where in addresses.items() if name == "hub" or chance.random() < 0.8}
+    return Asked({"hub": hub, **others}, "S", chance.choice([None, None, B, C, D, OLD]), known_addresses)
 
 
-def fate(verdict: Verdict) -> tuple[Reason, str | None]:
+def reason_and_scope(verdict: Verdict) -> tuple[Reason, str | None]:
     """Return the reason and the database of the last search."""
     return verdict.reason, None if verdict.decision is None else verdict.decision.last.scope
 
@@ -228,7 +228,9 @@ def test_statements_to_run_get_messages_moving() -> None:
             ids = {one.options.broker_instance for one in read(remedy).statements if isinstance(one, AlterRoute)}
             after = replace(estate, broker=ids.pop()).apply_remedy(remedy).verdict()
         # Behind a scope whose broker was off there may be another fault.
-        is_first_step = before.reason is Reason.SCOPE_BROKER_DISABLED and fate(after) != fate(before)
+        is_first_step = before.reason is Reason.SCOPE_BROKER_DISABLED and reason_and_scope(
+            after
+        ) != reason_and_scope(before)
         assert after.outcome in ON_ITS_WAY or is_first_step, (seed, before.reason, after.reason, remedy)
         ran[str(before.reason)] += 1
     assert set(ran) == {

@@ -47,7 +47,7 @@ def test_the_address_that_is_chosen(own: list[str], in_routes: list[Use], writte
 @pytest.mark.parametrize(
     "own", [[], [PLAIN], ["tcp://localhost:4022"], ["tcp://127.0.0.1:4022", "TCP://HUB:4022"]]
 )
-def test_no_address_leads_there(own: list[str]) -> None:
+def test_no_usable_address_is_chosen(own: list[str]) -> None:
     assert EstateAddresses({"APP1": own}).choose("APP1", HUB) is None
     assert EstateAddresses({}).choose("APP1", HUB) is None
 

@@ -81,7 +81,7 @@ CAUSE: Document = [
 ]
 
 
-def test_text_goes_on_below_its_words_and_statements_keep_their_lines() -> None:
+def test_text_is_wrapped_and_statements_are_not() -> None:
     assert write_text(CAUSE, width=20).split("\n") == [
         "4 of 8 messages are",
         "stuck",
@@ -173,11 +173,11 @@ def test_durations_have_their_two_largest_units(seconds: float, expected: str) -
     ],
     ids=str,
 )
-def test_values_are_worded_alike_everywhere(value: Cell, expected: str) -> None:
+def test_values_have_one_form(value: Cell, expected: str) -> None:
     assert format_value(value) == expected
 
 
-def test_things_are_counted() -> None:
+def test_counts_have_singular_and_plural() -> None:
     assert [count(0, "message"), count(1, "query", "queries"), count(2_000, "query", "queries")] == [
         "0 messages",
         "1 query",

@@ -24,9 +24,9 @@ def columns(*routes: tuple[str, str, str | None], **more: object) -> TableColumn
 def altered(
     before: TableColumns, after: TableColumns, between: timedelta = timedelta()
 ) -> dict[str, tuple[str, str]]:
-    found = describe_route_changes(before, after, micros_of(NOW - between), micros_of(NOW))
-    assert {(one.instance, one.database) for one in found} <= {("one", "Sales")}
-    return {one.route: (one.change, one.words) for one in found}
+    changes = describe_route_changes(before, after, micros_of(NOW - between), micros_of(NOW))
+    assert {(one.instance, one.database) for one in changes} <= {("one", "Sales")}
+    return {one.route: (one.change, one.words) for one in changes}
 
 
 def test_added_dropped_and_altered_routes_are_listed() -> None:

@@ -80,7 +80,7 @@ def _since(config: Config) -> ReportChanges | None:
     return changes_since(config, opener, runs)
 
 
-def told(changes: ReportChanges | None) -> list[tuple[str, str]] | None:
+def changed_routes(changes: ReportChanges | None) -> list[tuple[str, str]] | None:
     assert changes is not None
     return None if changes.routes is None else [(one.change, one.route) for one in changes.routes]
 
@@ -112,31 +112,31 @@ def test_the_two_last_runs(config: Config) -> None:
     )
 
 
-def test_there_is_no_run_before(config: Config) -> None:
+def test_the_first_run_has_no_changes(config: Config) -> None:
     assert changed(config, run(config, "only", 5, 3)) is None
 
 
 def test_a_route_that_ended_between_two_runs(config: Config) -> None:
     """The table is unchanged. The time that a run decides for counts, or else its start."""
     before = run(config, "before", 5, 2)
-    assert told(changed(config, before, run(config, "now", 6, 2))) == [("REMOVED", "Ends")]
+    assert changed_routes(changed(config, before, run(config, "now", 6, 2))) == [("REMOVED", "Ends")]
     retried = {"mode": "incremental", "now": "2026-01-05T23:59:59Z"}
-    found = changed(config, before, run(config, "now", 6, 2, **retried))
-    assert found is not None
-    assert (told(found), found.is_incremental) == ([], True)
-    assert told(changed(config, before, run(config, "now", 6, 2, as_of="2026-01-05T23:59:59Z"))) == []
+    changes = changed(config, before, run(config, "now", 6, 2, **retried))
+    assert changes is not None
+    assert (changed_routes(changes), changes.is_incremental) == ([], True)
+    assert changed_routes(changed(config, before, run(config, "now", 6, 2, as_of="2026-01-05T23:59:59Z"))) == []
 
 
 def test_without_the_routes_of_both_runs_no_change_is_shown(config: Config, tmp_path: Path) -> None:
     now = run(config, "now", 5, 3)
-    assert told(changed(config, run(config, "before", 4, None), now)) is None
-    assert told(changed(config, run(config, "before", 4, 9), now)) is None
-    assert told(changed(config, now, run(config, "before", 4, 2))) is not None
+    assert changed_routes(changed(config, run(config, "before", 4, None), now)) is None
+    assert changed_routes(changed(config, run(config, "before", 4, 9), now)) is None
+    assert changed_routes(changed(config, now, run(config, "before", 4, 2))) is not None
     elsewhere = config_of(tmp_path / "in", tmp_path / "out", routes=tmp_path / "in" / "services")
-    assert told(changed(config, run(elsewhere, "before", 4, 1), now)) is None
+    assert changed_routes(changed(config, run(elsewhere, "before", 4, 1), now)) is None
     # All files are gone, those of the version now too.
     for file in Path(config.tables["routes"].text).glob("*.parquet"):
         file.unlink()
-    assert told(changed(config, run(config, "before", 4, 2), now)) is None
+    assert changed_routes(changed(config, run(config, "before", 4, 2), now)) is None
     shutil.rmtree(config.tables["routes"].text)
-    assert told(changed(config, run(config, "before", 4, 2), now)) is None
+    assert changed_routes(changed(config, run(config, "before", 4, 2), now)) is None

@@ -202,7 +202,7 @@ def test_messages_of_msdb_to_its_own_instance_come_back() -> None:
     assert (choice.owners, never(choice)) == (TWO, [("id-one", "R1", "COMES_BACK")])
 
 
-def test_unlisted_instances_and_routes_without_a_name_balance_nothing() -> None:
+def test_unlisted_instances_and_unnamed_routes_are_ignored() -> None:
     draft = estate()
     for name, broker in (("R2", "id-two"), ("R3", "id-three")):
         draft.route("nowhere", "Sales", name, "tcp://two:4022", "S", broker)
@@ -216,7 +216,7 @@ def micros(*hours: int) -> tuple[int, ...]:
     return tuple(micros_of(NOW + hour * HOUR) for hour in hours)
 
 
-def test_the_time_is_that_in_which_the_same_ids_compete() -> None:
+def test_a_choice_spans_the_time_with_the_same_ids() -> None:
     draft = estate()
     to(draft, "R2", "id-two")
     # R3 moves to another server two hours before: the ids stay the same; it ends one hour after.

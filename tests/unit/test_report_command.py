@@ -51,12 +51,14 @@ TABLES: Tables = {
 
 def picked(name: str, place: int) -> dict[str, Any]:
     """A message that step 3 sent to one of the two databases."""
-    bound: dict[str, Any] = {
+    dialog_columns: dict[str, Any] = {
         "matching_step": 3,
         "broker_instance": IDS[place - 1],
         "route_name": f"ToStock{place}",
     }
-    return resolved(name, "//stock", "10:00:00", "DELIVERED LOCAL_SERVICE", **bound, destination_database="Stock")
+    return resolved(
+        name, "//stock", "10:00:00", "DELIVERED LOCAL_SERVICE", **dialog_columns, destination_database="Stock"
+    )
 
 
 MESSAGES = [
@@ -108,9 +110,9 @@ def test_a_page_is_written_for_the_last_run(job: Path, tmp_path: Path, capsys: p
     out = tmp_path / "report.html"
     assert cli.main(["report", "--config", str(job), "--out", str(out), *NOW]) == 0
     headline = "Run run-2 ended 2026-01-05T12:00:01Z: 15 messages read, 14 resolved, 1 rejected"
-    printed, told = capsys.readouterr()
+    printed, err = capsys.readouterr()
     answer, summary, place = printed.split("\n\n")
-    assert (answer, place, told) == ("2 of 14 messages are stuck.", f"written to {out}\n", "")
+    assert (answer, place, err) == ("2 of 14 messages are stuck.", f"written to {out}\n", "")
     assert summary.replace("\n", " ") == headline
     page = Page(out.read_text(encoding="utf-8"))
     assert headline in page.text
@@ -154,8 +156,8 @@ def test_as_json(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     out = tmp_path / "report.html"
     line = ["report", "--config", str(job), "--out", str(out), *NOW, "--format", "json"]
     assert cli.main(line) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told == {
+    answer = json.loads(capsys.readouterr().out)
+    assert answer == {
         "file": str(out),
         "answer": "2 of 14 messages are stuck.",
         "headline": "Run run-2 ended 2026-01-05T12:00:01Z: 15 messages read, 14 resolved, 1 rejected",
@@ -175,24 +177,24 @@ def test_spark_is_not_started(job: Path, tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_report_of_given_tables() -> None:
     tables = {key: arrow_of(rows, INPUTS[key]) for key, rows in TABLES.items()}
-    found = routing.report({**tables, "resolved_routes": arrow_of(MESSAGES, RESOLVED_ROUTES)})
-    assert found.headline == "14 resolved messages"
-    assert found.outcomes == {"DELIVERED": 12, "DELAYED": 2}
-    assert found.changes is None
+    report = routing.report({**tables, "resolved_routes": arrow_of(MESSAGES, RESOLVED_ROUTES)})
+    assert report.headline == "14 resolved messages"
+    assert report.outcomes == {"DELIVERED": 12, "DELAYED": 2}
+    assert report.changes is None
     one = routing.report({**tables, "resolved_routes": arrow_of(MESSAGES[:1], RESOLVED_ROUTES)})
     assert one.headline == "1 resolved message"
     with pytest.raises(InputError, match="input tables are missing: resolved_routes"):
         routing.report(tables)
 
 
-def test_ids_compete_as_they_did_when_the_last_message_was_decided() -> None:
+def test_balances_use_the_routes_of_the_last_decision() -> None:
     # A minute later one of them is gone, within the same five minutes of the series.
     ends = {"valid_to": "2026-01-05T12:01:00Z"}
     [first, second] = TABLES["routes"]
     rows_by_table = {**TABLES, "routes": [first, {**second, **ends}]}
     tables = {key: arrow_of(rows, INPUTS[key]) for key, rows in rows_by_table.items()}
-    found = routing.report({**tables, "resolved_routes": arrow_of(MESSAGES, RESOLVED_ROUTES)})
-    [shared] = found.balances or ()
+    report = routing.report({**tables, "resolved_routes": arrow_of(MESSAGES, RESOLVED_ROUTES)})
+    [shared] = report.balances or ()
     assert [(pick.broker_instance, pick.dialogs) for pick in shared.picks] == [(IDS[0], 4), (IDS[1], 8)]
 
 
@@ -206,12 +208,12 @@ def test_vacuumed_versions_are_replaced_by_the_newest(job: Path, tmp_path: Path)
     write_deltalake(str(folder / "routes"), arrow_of(TABLES["routes"][:1], ROUTES), mode="overwrite")
     for file in files:
         file.unlink()
-    found = routing.report(routing.load_config(str(folder / "job.yaml")))
-    assert found.not_known == (
+    report = routing.report(routing.load_config(str(folder / "job.yaml")))
+    assert report.not_known == (
         "1 message was rejected by the run, and its outcome is not known: see rejected_messages.",
         "The table routes is shown at its newest version: version 0, which the run read, is no longer available.",
     )
-    assert [(row["routes"], row["used"]) for row in found.coverage or ()] == [(1, 1)]
+    assert [(row["routes"], row["used"]) for row in report.coverage or ()] == [(1, 1)]
 
 
 def test_an_incremental_run_counts_its_own_rejected_messages(job: Path, tmp_path: Path) -> None:
@@ -223,10 +225,10 @@ def test_an_incremental_run_counts_its_own_rejected_messages(job: Path, tmp_path
     first, last = runs(folder)
     rows = [first, {**last, "mode": "incremental", "rows_rejected": 0}]
     write_deltalake(str(folder / "out" / "runs"), arrow_of(rows, RUNS), mode="overwrite")
-    found = routing.report(routing.load_config(str(folder / "job.yaml")))
-    assert found.not_known == ("What earlier runs rejected is in rejected_messages.",)
-    assert found.changes is not None
-    assert found.changes.is_incremental
+    report = routing.report(routing.load_config(str(folder / "job.yaml")))
+    assert report.not_known == ("What earlier runs rejected is in rejected_messages.",)
+    assert report.changes is not None
+    assert report.changes.is_incremental
 
 
 def test_a_report_needs_a_recorded_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -266,9 +268,7 @@ def test_an_unwritable_place_is_refused(
     assert (tmp_path / "pipe").is_fifo()
 
 
-def test_a_page_that_is_not_written_whole_leaves_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -287,8 +287,8 @@ def test_a_page_that_is_not_written_whole_leaves_the_old_one(
 )
 def test_a_missing_package_is_reported_first(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error comes before anything is read."""
-    found = find_spec
-    monkeypatch.setattr(page_file, "find_spec", lambda name: None if name == module else found(name))
+    find_module = find_spec
+    monkeypatch.setattr(page_file, "find_spec", lambda name: None if name == module else find_module(name))
     monkeypatch.delitem(sys.modules, module, raising=False)
     with pytest.raises(EnvironmentFault, match=package):
         page_file.check_packages()

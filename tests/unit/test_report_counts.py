@@ -71,7 +71,7 @@ def test_flows_of_the_last_attempts(tmp_path: Path) -> None:
         )
 
 
-def test_no_message(tmp_path: Path) -> None:
+def test_no_messages_give_no_counts(tmp_path: Path) -> None:
     for stored in (table([]), in_files([], tmp_path / "resolved")):
         assert count_all(stored) == ([], MessageSeries(300, []))
         assert count_dialogs(stored, {("HUB", "Shop", "//shared"): (None, None)}) == {}
@@ -142,12 +142,12 @@ def test_many_services_are_grouped() -> None:
 
 def test_dialogs_count_once() -> None:
     both = {("HUB", "Shop", "//shared"): (None, None), ("HUB", "msdb", "//shared"): (None, None)}
-    found = {
+    dialogs_by_id = {
         ("HUB", "Shop", "//shared", "id-a"): 2,
         ("HUB", "Shop", "//shared", "id-b"): 2,
         ("HUB", "msdb", "//shared", "id-m"): 2,
     }
-    assert count_dialogs(table(BALANCED), both) == found
+    assert count_dialogs(table(BALANCED), both) == dialogs_by_id
     assert count_dialogs(table(BALANCED), {("HUB", "Shop", "//other"): (None, None)}) == {}
     assert count_dialogs(table(BALANCED), {}) == {}
 
@@ -157,10 +157,10 @@ def test_dialogs_of_a_span_of_time() -> None:
 
     def counted(since: int | None, until: int | None) -> list[int]:
         spans = {shop: (since, until), ("SPOKE", "Shop", "//shared"): (None, None)}
-        found = count_dialogs(table(BALANCED), spans)
-        assert found[BalancedTarget("SPOKE", "Shop", "//shared", "id-a")] == 1
-        counts = [found.get(BalancedTarget(*shop, broker), 0) for broker in ("id-a", "id-b")]
-        assert sum(counts) + 1 == sum(found.values())
+        dialog_counts = count_dialogs(table(BALANCED), spans)
+        assert dialog_counts[BalancedTarget("SPOKE", "Shop", "//shared", "id-a")] == 1
+        counts = [dialog_counts.get(BalancedTarget(*shop, broker), 0) for broker in ("id-a", "id-b")]
+        assert sum(counts) + 1 == sum(dialog_counts.values())
         return counts
 
     second = 1_000_000

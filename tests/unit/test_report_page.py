@@ -64,27 +64,29 @@ class Page(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        self.tags.append((tag, found))
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
         if tag in ("wbr", "meta"):
             return
         self._open.append(tag)
         if tag == "table":
-            self._table = found.get("id") or "plain"
+            self._table = attributes.get("id") or "plain"
             self.tables[self._table] = []
         elif tag == "tr":
             # What is hidden is for the filter.
-            self._row = [] if "hidden" in found else self.tables[self._table]
+            self._row = [] if "hidden" in attributes else self.tables[self._table]
             self._row.append([])
         elif tag in ("td", "th"):
             self._row[-1].append("")
         elif tag in ("script", "style"):
-            (self.scripts.append((found, "")) if tag == "script" else self.styles.append(""))
+            (self.scripts.append((attributes, "")) if tag == "script" else self.styles.append(""))
         elif re.fullmatch("h[1-6]", tag):
             self.headings.append((tag, ""))
         elif tag == "p":
             self._place = (
-                (found.get("id") or "").removesuffix("-more") if "more" in (found.get("class") or "") else ""
+                (attributes.get("id") or "").removesuffix("-more")
+                if "more" in (attributes.get("class") or "")
+                else ""
             )
 
     def handle_endtag(self, tag: str) -> None:
@@ -236,14 +238,17 @@ def test_the_estate_in_numbers_and_as_a_matrix_that_leads_to_them(text: str, pag
     }
     links = set(re.findall(r'href="#(estate-\d+)"', text))
     assert len(links) == len({key[:2] for key in rows})
-    assert links <= {found.get("id") for tag, found in page.tags if tag == "tr"}
+    assert links <= {attributes.get("id") for tag, attributes in page.tags if tag == "tr"}
 
 
 def test_every_chart_has_a_title_and_every_table_can_be_sorted(text: str, page: Page) -> None:
     assert text.count("<figure") == text.count("<figcaption><b>") > 6
-    heads = [found for tag, found in page.tags if tag == "th" and found.get("scope") == "col"]
+    heads = [attributes for tag, attributes in page.tags if tag == "th" and attributes.get("scope") == "col"]
     assert text.count('<button type="button" disabled>') == len(heads)
-    assert {found["aria-sort"] for found in heads if "aria-sort" in found} == {"ascending", "descending"}
+    assert {attributes["aria-sort"] for attributes in heads if "aria-sort" in attributes} == {
+        "ascending",
+        "descending",
+    }
 
 
 def test_names_break_after_some_signs_only(text: str) -> None:
@@ -252,7 +257,7 @@ def test_names_break_after_some_signs_only(text: str) -> None:
 
 
 def test_only_unfair_balances_are_open(page: Page) -> None:
-    parts = [found.get("class") for tag, found in page.tags if tag == "details"]
+    parts = [attributes.get("class") for tag, attributes in page.tags if tag == "details"]
     assert parts.count("part") == 1
     assert [title for level, title in page.headings if level == "h3"][-2:] == [
         f"{STOCK} from {HUB}.Shop",
@@ -308,18 +313,24 @@ def test_the_page_compares_outcomes_with_sql_server() -> None:
 
 def test_hostile_names_are_texts(text: str, page: Page) -> None:
     assert [kind.get("type") for kind, _ in page.scripts] == ["application/json", None]
-    assert not any(tag == "img" or any(name.startswith("on") for name in found) for tag, found in page.tags)
+    assert not any(
+        tag == "img" or any(name.startswith("on") for name in attributes) for tag, attributes in page.tags
+    )
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", text)
     assert {shown(name) for name in HOSTILE} <= {cell for row in page.rows("services") for cell in row}
     assert "<" not in page.scripts[0][1]
 
 
 def test_the_page_loads_nothing(page: Page) -> None:
-    for tag, found in page.tags:
-        assert not {"src", "srcset", "data", "action", "poster"} & set(found), tag
-        assert (found.get("href") or "#").startswith("#")
+    for tag, attributes in page.tags:
+        assert not {"src", "srcset", "data", "action", "poster"} & set(attributes), tag
+        assert (attributes.get("href") or "#").startswith("#")
     assert not any("url(" in style or "@import" in style for style in page.styles)
-    [policy] = [found["content"] for _, found in page.tags if found.get("http-equiv") == "Content-Security-Policy"]
+    [policy] = [
+        attributes["content"]
+        for _, attributes in page.tags
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
     assert policy is not None
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
@@ -334,7 +345,7 @@ def test_headings_are_in_order_and_tables_have_captions(page: Page) -> None:
     assert all(after <= before + 1 for before, after in pairwise(levels))
     assert set(page.captions) == set(page.tables)
     assert all(head for rows in page.tables.values() for head in rows[0])
-    ids = [found["id"] for _, found in page.tags if "id" in found]
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
 
 
@@ -404,8 +415,8 @@ def test_rows_are_the_sums_of_their_cells(text: str) -> None:
                 if row[4 + place] >= 0:
                     sums[row[4 + place]] = sums.get(row[4 + place], 0) + row[3]
             column = page.tables[name][0].index("Messages")
-            told = [int(row[column].replace(",", "")) for row in page.rows(name)]
-            assert told == [sums[number] for number in range(len(told))], name
+            numbers = [int(row[column].replace(",", "")) for row in page.rows(name)]
+            assert numbers == [sums[number] for number in range(len(numbers))], name
 
 
 def test_grouped_rows_are_not_counted_twice_over_time() -> None:
@@ -424,8 +435,8 @@ def test_grouped_rows_are_not_counted_twice_over_time() -> None:
         name: int(number) for number, name in re.findall(r'<option value="(\d+)">(s[^<]*|\d+ other [^<]*)<', text)
     }
     [others] = [number for name, number in offered.items() if "other" in name]
-    found = {service: messages for _, service, _, messages in cells_of(Page(text), "moments")}
-    assert found == {offered["s0000"]: 2, others: 1, -1: 1_797}
+    messages_by_service = {service: messages for _, service, _, messages in cells_of(Page(text), "moments")}
+    assert messages_by_service == {offered["s0000"]: 2, others: 1, -1: 1_797}
 
 
 def wide_report(name: str, many: int) -> Report:
@@ -443,11 +454,11 @@ def wide_report(name: str, many: int) -> Report:
     picks = [BalancedInstance(one, one, 1, 1.0, 0, 2) for one in names]
     never = [NeverPicked(one, one, "EXPIRED", one) for one in names]
     balances = [DialogBalance(one, one, one, None, None, picks, never, None) for one in names[:20]]
-    told = {"code": "X", "severity": "error", "message": name * 9, "advice": name * 9, "error_number": None}
-    found = sample_report().findings
-    assert found is not None
-    rows = tuple({**told, "instance_name": one, "database_name": one, "object": one} for one in names)
-    findings = dataclasses.replace(found, rows=rows)
+    finding = {"code": "X", "severity": "error", "message": name * 9, "advice": name * 9, "error_number": None}
+    sample_findings = sample_report().findings
+    assert sample_findings is not None
+    rows = tuple({**finding, "instance_name": one, "database_name": one, "object": one} for one in names)
+    findings = dataclasses.replace(sample_findings, rows=rows)
     return Report(name * 9, names, 0, flows, (), MessageSeries(300, points), balances, findings)
 
 

@@ -152,7 +152,9 @@ def test_the_local_engine_reads_the_previous_run(tmp_path: Path) -> None:
         pytest.param(["full", "full", "incremental"], "full", "run-1", id="the newest of the mode"),
     ],
 )
-def test_the_last_run_of_the_same_mode(modes: list[str], mode: str, expected: str | None, tmp_path: Path) -> None:
+def test_a_run_is_compared_with_the_last_one_of_its_mode(
+    modes: list[str], mode: str, expected: str | None, tmp_path: Path
+) -> None:
     save_estate(small_estate(), tmp_path / "in", files=1)
     pending = f"output.pending_messages={tmp_path / 'out' / 'pending_messages'}"
     config = config_of(tmp_path / "in", tmp_path / "out", f"resolve.mode={mode}", pending)
@@ -177,8 +179,8 @@ def _store_runs(modes: list[str], config: Config, folder: Path) -> None:
         {**row_of(run_id=f"run-{number}", mode=mode, finished_at=AT.replace(minute=number)), **fixed}
         for number, mode in enumerate(modes)
     ]
-    kept = [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
-    store_local(arrow_of(kept, RUNS), folder)
+    stored_rows = [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+    store_local(arrow_of(stored_rows, RUNS), folder)
 
 
 def test_as_of_is_printed_like_other_times() -> None:

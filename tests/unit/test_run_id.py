@@ -158,8 +158,8 @@ def test_a_retry_with_other_settings_is_refused(
 def _incremental(folder: Path) -> Path:
     settings = settings_of(folder, mode="incremental")
     settings["output"]["pending_messages"] = f"{folder}/out/pending_messages"
-    told = {"mode": "incremental", "now": "2026-11-23T01:00:00Z", "settings": json.dumps(settings)}
-    return prepared(folder, **told)
+    settings_row = {"mode": "incremental", "now": "2026-11-23T01:00:00Z", "settings": json.dumps(settings)}
+    return prepared(folder, **settings_row)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_the_time_to_try_delayed_messages_again(
     assert (different in capsys.readouterr().err) == (status == 2)
 
 
-def test_a_folder_that_was_moved_as_a_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_moved_folder_keeps_its_recorded_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "first").mkdir()
     prepared(tmp_path / "first")
     moved = (tmp_path / "first").rename(tmp_path / "second")

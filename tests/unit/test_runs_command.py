@@ -204,20 +204,20 @@ def test_another_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[
     )
 
 
-def test_in_a_notebook() -> None:
+def test_runs_are_read_from_a_table_in_a_notebook() -> None:
     """The function takes a table and returns rows without a location."""
     runs = arrow_of(RUNS, SCHEMA)
     listed = run_documents.read_runs(runs)
     assert [row["run_id"] for row in listed] == [EMPTY, SLOW, FULL]
     assert listed.to_arrow().column_names == LISTED_RUNS.names
-    found = run_documents.find_run(runs, EMPTY, "there")
-    assert found.to_arrow().column_names == ONE_RUN.names
+    run_row = run_documents.find_run(runs, EMPTY, "there")
+    assert run_row.to_arrow().column_names == ONE_RUN.names
     # A run of no time has no shares.
-    [row] = found
+    [row] = run_row
     assert row["slow_stages"] == [{"stage": "read", "seconds": 0.0, "share": None}]
 
 
-def test_no_run_yet() -> None:
+def test_an_empty_table_has_no_runs() -> None:
     runs = arrow_of([], SCHEMA)
     assert list(run_documents.read_runs(runs)) == []
     with pytest.raises(RunError, match=r"no run 'x' is recorded in 'there' \(no run is recorded there\)"):

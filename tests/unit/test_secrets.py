@@ -114,7 +114,7 @@ HARMLESS_VALUES = [
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES)
-def test_a_name_of_a_secret(name: str) -> None:
+def test_names_of_secrets_are_recognized(name: str) -> None:
     assert names_secret(name)
 
 
@@ -124,7 +124,7 @@ def test_harmless_names_are_not_secrets(name: str) -> None:
 
 
 @pytest.mark.parametrize("value", SECRET_VALUES)
-def test_a_value_with_a_secret(value: str) -> None:
+def test_values_with_secrets_are_recognized(value: str) -> None:
     assert holds_secret(value)
 
 
@@ -145,7 +145,7 @@ def shown_refusal(values: Any, *overrides: str, file: str = "/conf/job.yaml") ->
     return str(caught.value)
 
 
-def test_only_keys_are_named() -> None:
+def test_a_refused_secret_is_named_only_by_its_key() -> None:
     """Other faults of the file wait: their texts show values."""
     text = shown_refusal(
         {
@@ -240,12 +240,12 @@ _NUMBER = "a number or time of more than 1000 characters"
         ("tables: 1." + "1" * 100_000, _NUMBER),
     ],
 )
-def test_aliases_that_expand(text: str, why: str) -> None:
+def test_oversized_or_circular_yaml_is_refused_in_time(text: str, why: str) -> None:
     started = time.process_time()
-    found = shown_refusal(text)
+    refusal = shown_refusal(text)
     assert time.process_time() - started < 5
-    assert found.startswith("the configuration '/conf/job.yaml', line ")
-    assert f": {why} (" in found
+    assert refusal.startswith("the configuration '/conf/job.yaml', line ")
+    assert f": {why} (" in refusal
 
 
 @pytest.mark.parametrize("value", ["&a [*a]", "0x" + "f" * 100_000, "{a: 1, a: 2}"])

@@ -53,14 +53,14 @@ VIEWS = {
 @pytest.mark.parametrize("what", VIEWS)
 def test_the_table_and_version_of_a_view_are_read(what: str) -> None:
     text, tables, version = VIEWS[what]
-    found = read_view({**MADE_IN, "View Text": text}, "another")
-    assert {".".join(parts) for parts in found.tables} == tables
-    assert found.version == version
+    view_read = read_view({**MADE_IN, "View Text": text}, "another")
+    assert {".".join(parts) for parts in view_read.tables} == tables
+    assert view_read.version == version
 
 
 def test_other_objects_have_no_table() -> None:
-    found = read_view({"Provider": "delta", "Type": "MANAGED"}, "spark_catalog")
-    assert (found.tables, found.version) == (frozenset(), None)
+    view_read = read_view({"Provider": "delta", "Type": "MANAGED"}, "spark_catalog")
+    assert (view_read.tables, view_read.version) == (frozenset(), None)
 
 
 def test_the_catalog_of_the_session_is_the_default() -> None:
@@ -73,8 +73,8 @@ def test_the_view_is_named_by_the_configuration(tmp_path: Path) -> None:
     by_path = config_of(folder, folder, **_INPUTS)
     assert location_of_view(by_path) is None
     named = [f"output.{key}=main.broker.{key}" for key in ("resolved_routes", "runs")]
-    beside = location_of_view(config_of(folder, folder, *named, **_INPUTS))
-    assert beside == TableLocation("main.broker.current_routes", is_name=True)
+    location = location_of_view(config_of(folder, folder, *named, **_INPUTS))
+    assert location == TableLocation("main.broker.current_routes", is_name=True)
     own = location_of_view(config_of(folder, folder, *named, "output.current_routes=main.v.mine", **_INPUTS))
     assert own == TableLocation("main.v.mine", is_name=True)
     assert sql_statements.sql_name(own) == "`main`.`v`.`mine`"

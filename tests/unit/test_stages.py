@@ -8,8 +8,8 @@ from routing.run_context import Progress, StageClock
 
 
 def test_nested_stages_have_their_own_seconds() -> None:
-    told = list[Progress]()
-    clock = StageClock(told.append)
+    reported = list[Progress]()
+    clock = StageClock(reported.append)
     begun = time.monotonic()
     with clock.stage("outer"):
         time.sleep(0.02)
@@ -22,7 +22,7 @@ def test_nested_stages_have_their_own_seconds() -> None:
     assert clock.seconds["outer"] >= 0.02
     # Nothing is counted twice.
     assert sum(clock.seconds.values()) <= whole
-    assert [(one.stage, one.seconds is None) for one in told] == [
+    assert [(one.stage, one.seconds is None) for one in reported] == [
         ("outer", True),
         ("inner", True),
         ("inner", False),

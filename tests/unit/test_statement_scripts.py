@@ -77,7 +77,7 @@ def try_own_statements(folder: Path) -> Tried:
     statements = list_statements(done)
     file = folder.parent / f"{folder.name}.sql"
     file.write_text(write_sql(statements, "There is nothing to paste."), encoding="utf-8")
-    after = check([str(folder)], then=[str(file)]).tried
+    after = check([str(folder)], then=[str(file)]).with_scripts
     assert after is not None
     return Tried(done, statements, file.read_text(encoding="utf-8"), after)
 
@@ -165,7 +165,7 @@ def test_an_invalid_server_name_is_not_written(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("server", "known", "found"),
+    ("server", "instances", "instance"),
     [
         ("hub", ["HUB"], "HUB"),
         ("hub,1435", ["HUB"], None),
@@ -183,8 +183,8 @@ def test_an_invalid_server_name_is_not_written(name: str) -> None:
         ("localhost", ["HUB"], None),
     ],
 )
-def test_the_instance_of_a_server(server: str, known: list[str], found: str | None) -> None:
-    assert find_instance(server, known) == found
+def test_the_instance_of_a_server(server: str, instances: list[str], instance: str | None) -> None:
+    assert find_instance(server, instances) == instance
 
 
 @pytest.mark.parametrize(
@@ -203,8 +203,8 @@ def test_the_instance_of_a_server(server: str, known: list[str], found: str | No
     ],
 )
 def test_statements_in_comments(text: str, statements: list[tuple[int, str]], is_all: bool) -> None:
-    found = find_comments(text)
-    assert (list(found.statements), found.is_all) == (statements, is_all)
+    comments = find_comments(text)
+    assert (list(comments.statements), comments.is_all) == (statements, is_all)
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

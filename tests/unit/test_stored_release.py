@@ -31,16 +31,16 @@ def _message(number: int) -> str:
 
 def test_runs_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The third one was killed before it counted."""
-    found = _json(capsys, folder, "runs")["runs"]
-    assert [(row["run_id"], row["mode"], row["rows_read"]) for row in found] == [
+    listed = _json(capsys, folder, "runs")["runs"]
+    assert [(row["run_id"], row["mode"], row["rows_read"]) for row in listed] == [
         ("second", "incremental", 5),
         ("first", "full", 4),
     ]
 
 
 def test_messages_of_counted_runs_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = _json(capsys, folder, "messages", "--now", "2026-01-07T00:00:00Z")["messages"]
-    assert {(row["message_id"], row["reason"]) for row in found} == {
+    listed = _json(capsys, folder, "messages", "--now", "2026-01-07T00:00:00Z")["messages"]
+    assert {(row["message_id"], row["reason"]) for row in listed} == {
         (_message(1), "LOCAL_SERVICE"),
         (_message(2), "MIRROR_ADDRESS"),
         (_message(3), "NO_ROUTE"),
@@ -57,11 +57,11 @@ def test_a_message_is_explained(folder: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_the_configuration_is_linted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = _json(capsys, folder, "lint")["findings"]
-    assert ("SBR003", "Far") in {(finding["code"], finding["object"]) for finding in found}
+    findings = _json(capsys, folder, "lint")["findings"]
+    assert ("SBR003", "Far") in {(finding["code"], finding["object"]) for finding in findings}
 
 
-def test_imports_go_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_imports_continue_over_a_stored_release(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exported = folder / "exported"
     script = ["--instance", "SHOP", "--scripted-at", "2026-01-06T09:00:00Z"]
     for kind, source, *more in (

@@ -33,7 +33,7 @@ def run_in_shell(redirected: str, *arguments: str, unbuffered: str = "") -> subp
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
 
 
-def told(why: str) -> str:
+def unwritable(why: str) -> str:
     return f"sbroute: standard output cannot be written: {why} (tables that the command wrote are complete)\n"
 
 
@@ -52,12 +52,12 @@ def told(why: str) -> str:
 )
 def test_a_full_disk_is_one_sentence(line: tuple[str, ...], unbuffered: str) -> None:
     done = run_in_shell(">/dev/full", *line, unbuffered=unbuffered)
-    assert (done.returncode, done.stderr) == (2, told(FULL))
+    assert (done.returncode, done.stderr) == (2, unwritable(FULL))
 
 
 def test_a_closed_standard_output_is_one_sentence() -> None:
     done = run_in_shell(">&-", *PAGE)
-    assert (done.returncode, done.stderr) == (2, told("it is closed"))
+    assert (done.returncode, done.stderr) == (2, unwritable("it is closed"))
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def create(folder: Path) -> None:
         put(folder, PART, f"_delta_log/{FIRST}.json")
 
 
-def test_the_same_job_completes_it(tmp_path: Path) -> None:
+def test_the_same_job_completes_a_table_creation(tmp_path: Path) -> None:
     interrupt(tmp_path, *LEFTOVER)
     (tmp_path / "table" / "_delta_log" / "_staged_commits").mkdir()
     assert "table.creating" in files_in(tmp_path)

@@ -80,15 +80,15 @@ def test_messages_print_like_their_command(tmp_path: Path, capsys: pytest.Captur
     )
     printed = [text.rstrip() for text in capsys.readouterr().out.splitlines()]
     config, asked = routing.load_config(file), routing.ask(reasons=["no_route"])
-    found = routing.list_messages(config, asked, now=AT)
-    assert found.total == 4
-    assert routing.text_of(found, width=IN_A_PIPE).splitlines() == printed
+    listed = routing.list_messages(config, asked, now=AT)
+    assert listed.total == 4
+    assert routing.text_of(listed, width=IN_A_PIPE).splitlines() == printed
 
 
 def test_a_table_fits_its_width(tmp_path: Path) -> None:
     made(tmp_path)
-    found = routing.list_messages(routing.load_config(str(tmp_path / "job.yaml")), routing.ask(), now=AT)
-    tables = routing.text_of(found, width=100).partition("\n\nWhat SQL Server said")[0]
+    listed = routing.list_messages(routing.load_config(str(tmp_path / "job.yaml")), routing.ask(), now=AT)
+    tables = routing.text_of(listed, width=100).partition("\n\nWhat SQL Server said")[0]
     assert 80 < max(map(len, tables.splitlines())) <= 100
     # Nothing is lost: an id goes on in the next line.
     assert set(re.findall(r"(?<!\w)[ao]\d(?!\w)", tables)) == {"a1", "a2", "a3", "a4", "a5", "a7", "o1"}

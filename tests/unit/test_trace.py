@@ -123,7 +123,7 @@ def test_a_route_to_another_port_of_a_known_machine_is_corrected() -> None:
     assert "ALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://b:4022';" in (remedy.statement or "")
 
 
-def test_a_message_of_any_dialog_has_a_path_for_each_that_differs() -> None:
+def test_a_message_of_any_dialog_has_every_distinct_path() -> None:
     case = CASES["Balanced by broker instance"]
     done = trace(arrow({**case["tables"], "messages": []}), _described(case, conversation_id=None))
     there = [row for row in done.way_rows if row["direction"] == "THERE"]
@@ -166,8 +166,8 @@ def test_the_command_prints_a_path_as_text_and_json(tmp_path: Path, capsys: pyte
         *("--from-service", "//example.com/sales", "--at", "2026-01-05T12:00:00Z"),
     ]
     assert main(["trace", "--config", config, *described, "--format", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["paths"] == [
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["paths"] == [
         {
             "end": "DROPPED",
             "outcome": "DROPPED",
@@ -177,7 +177,7 @@ def test_the_command_prints_a_path_as_text_and_json(tmp_path: Path, capsys: pyte
             "return_ways_agree": None,
         }
     ]
-    assert [(hop["instance_name"], hop["reason"]) for hop in told["hops"]] == [
+    assert [(hop["instance_name"], hop["reason"]) for hop in answer["hops"]] == [
         ("a", "NETWORK_ADDRESS"),
         ("gate", "HOP_LIMIT"),
     ]
@@ -192,8 +192,8 @@ def test_the_command_follows_all_messages(tmp_path: Path, capsys: pytest.Capture
     assert lines[4].split() == ["DELIVERED", "1"]
     assert lines[-1].startswith("1 message read = 1 followed + 0 rejected; version ")
     assert main(["trace", "--all", "--config", config, "--set", paths, "--format", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert {**told, "version": None} == {
+    answer = json.loads(capsys.readouterr().out)
+    assert {**answer, "version": None} == {
         "version": None,
         "read": 1,
         "followed": 1,
@@ -206,7 +206,7 @@ def test_the_command_follows_all_messages(tmp_path: Path, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "expected"),
     [
         (["--all", "--message-id", "m1"], "--all follows every message, --message-id only one"),
         (
@@ -222,10 +222,10 @@ def test_the_command_follows_all_messages(tmp_path: Path, capsys: pytest.Capture
     ],
 )
 def test_invalid_arguments(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], told: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], expected: str
 ) -> None:
     assert main(["trace", "--config", _stored(tmp_path, CASES["There and back"]), *options]) == 2
-    assert told in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 def test_a_faulty_row_of_another_instance_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

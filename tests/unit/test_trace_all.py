@@ -57,10 +57,12 @@ def test_a_table_is_created_and_replaced(tables: Tables, tmp_path: Path) -> None
     assert again.version == done.version + 1
     assert_same(_stored(tmp_path / "paths"), path_rows(tables, AS_OF), "message_paths")
     log = tmp_path / "paths" / "_delta_log" / f"{again.version:020d}.json"
-    [told] = [json.loads(line)["commitInfo"] for line in log.read_text().splitlines() if "commitInfo" in line]
-    mark = json.loads(told["userMetadata"])
-    assert (mark["command"], mark["as_of"]) == ("trace --all", "2026-03-01T13:00:00+00:00")
-    assert mark["input_versions"]["messages"] == 1
+    [commit_info] = [
+        json.loads(line)["commitInfo"] for line in log.read_text().splitlines() if "commitInfo" in line
+    ]
+    commit_mark = json.loads(commit_info["userMetadata"])
+    assert (commit_mark["command"], commit_mark["as_of"]) == ("trace --all", "2026-03-01T13:00:00+00:00")
+    assert commit_mark["input_versions"]["messages"] == 1
 
 
 def test_a_table_of_an_older_release_gains_columns(tables: Tables, tmp_path: Path) -> None:

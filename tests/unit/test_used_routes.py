@@ -59,7 +59,7 @@ def test_routes_that_were_used(tmp_path: Path) -> None:
 def test_random_messages_against_plain_python(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     names = [None, *(f"route {number}" for number in range(60))]
-    rows, found = [], set()
+    rows, expected_routes = [], set()
     for number in range(400):
         database, back, name = chance.choice((None, "Shop", "Other")), chance.choice(names), chance.choice(names)
         back = None if chance.random() < 0.7 else back
@@ -67,9 +67,9 @@ def test_random_messages_against_plain_python(seed: int, tmp_path: Path) -> None
         where = {"instance": chance.choice(("HUB", "SPOKE")), "database_name": database}
         rows.append(used(f"m{number}", *others, route_name=name, rerouted_from=back, **where))
         there = "msdb" if database is None or back is not None else database
-        found |= {(where["instance"], there, one) for one in (name, *others)}
-        found.add((where["instance"], database or "msdb", back))
-    wanted = {one for one in found if one[2] is not None}
+        expected_routes |= {(where["instance"], there, one) for one in (name, *others)}
+        expected_routes.add((where["instance"], database or "msdb", back))
+    wanted = {one for one in expected_routes if one[2] is not None}
     for stored in (arrow_of(rows, RESOLVED_ROUTES), in_files(rows, tmp_path / "resolved", 3)):
         assert used_routes(stored) == wanted
         # So that groups are made on the way too.

@@ -43,8 +43,8 @@ def request(
     where: str, for_service: str, whose: str | None, *, is_initiator: bool | None = True, **more: Any
 ) -> Row:
     """A request on record, made before noon."""
-    own = {"database_name": where, "conversation_id": whose, "is_initiator": is_initiator}
-    return estate_rows.request(for_service, **own, **more)
+    columns = {"database_name": where, "conversation_id": whose, "is_initiator": is_initiator}
+    return estate_rows.request(for_service, **columns, **more)
 
 
 def asking(*messages: Row, record: list[Row]) -> Tables:
@@ -187,7 +187,7 @@ def _path(tables: Tables) -> tuple[str, str | None]:
 
 
 @pytest.mark.parametrize(("row", "there", "back"), ON_THE_WAY.values(), ids=ON_THE_WAY)
-def test_a_later_hop(row: Row | None, there: str, back: str | None) -> None:
+def test_requests_at_a_later_hop_delay_a_message(row: Row | None, there: str, back: str | None) -> None:
     assert _path(_two_instances(*([] if row is None else [row]))) == (there, back)
 
 
@@ -200,7 +200,7 @@ def test_a_later_hop(row: Row | None, there: str, back: str | None) -> None:
         pytest.param(None, None, "DELIVERED", id="nobody's"),
     ],
 )
-def test_the_reply(whose: str | None, is_initiator: bool | None, back: str) -> None:
+def test_requests_for_the_reply_delay_it(whose: str | None, is_initiator: bool | None, back: str) -> None:
     there = request("msdb", "//stock", OTHER)
     assert _path(_two_instances(there, request("Stock", "//sales", whose, is_initiator=is_initiator))) == (
         "DELIVERED",

@@ -74,7 +74,7 @@ def test_services_beyond_the_limit_share_a_place() -> None:
     }
 
 
-def _way(outcome: str, reason: str | None = None, direction: str = "THERE", way: int = 1, **end: str) -> Any:
+def _way_row(outcome: str, reason: str | None = None, direction: str = "THERE", way: int = 1, **end: str) -> Any:
     where = {"instance_name": None, "database_name": None, "address": None, **end}
     return {"path": 1, "direction": direction, "way": way, "outcome": outcome, "reason": reason, **where}
 
@@ -88,8 +88,8 @@ def _hop(
 
 def test_stations_of_a_path_and_of_a_reply_that_is_delayed() -> None:
     ways = [
-        _way("DELIVERED", "LOCAL_SERVICE", instance_name="b", database_name=HOSTILE),
-        _way("DELAYED", "NO_ROUTE", "BACK", instance_name="b"),
+        _way_row("DELIVERED", "LOCAL_SERVICE", instance_name="b", database_name=HOSTILE),
+        _way_row("DELAYED", "NO_ROUTE", "BACK", instance_name="b"),
     ]
     hops = [
         _hop("a", "Shop", "SENT", HOSTILE),
@@ -108,9 +108,9 @@ def test_stations_of_a_path_and_of_a_reply_that_is_delayed() -> None:
 @pytest.mark.parametrize(
     ("way", "last"),
     [
-        (_way("LEFT_ESTATE", address="tcp://far.example:4022"), ("tcp://far.example:4022", "LEFT_ESTATE")),
-        (_way("LOOP", instance_name="a"), ("a", "LOOP")),
-        (_way("NOT_KNOWN", instance_name="b"), ("b", "NOT_KNOWN")),
+        (_way_row("LEFT_ESTATE", address="tcp://far.example:4022"), ("tcp://far.example:4022", "LEFT_ESTATE")),
+        (_way_row("LOOP", instance_name="a"), ("a", "LOOP")),
+        (_way_row("NOT_KNOWN", instance_name="b"), ("b", "NOT_KNOWN")),
     ],
 )
 def test_a_path_may_end_outside_the_estate(way: Any, last: tuple[str, str]) -> None:
@@ -120,7 +120,7 @@ def test_a_path_may_end_outside_the_estate(way: Any, last: tuple[str, str]) -> N
 
 
 def test_many_paths_and_stops_are_cut() -> None:
-    ways = [_way("DROPPED", "HOP_LIMIT", way=way, instance_name="i8") for way in range(1, 21)]
+    ways = [_way_row("DROPPED", "HOP_LIMIT", way=way, instance_name="i8") for way in range(1, 21)]
     hops = [
         _hop(f"i{hop}", "msdb", "FORWARDED" if hop < 8 else "DROPPED", "Next", way=way)
         for way in range(1, 21)

@@ -33,8 +33,8 @@ Told = Callable[..., str]
 @pytest.fixture(scope="module")
 def commands() -> Iterator[CommandsWithout]:
     """A process in which commands run where there is no Spark."""
-    with CommandsWithout(_NO_SPARK) as found:
-        yield found
+    with CommandsWithout(_NO_SPARK) as without_spark:
+        yield without_spark
 
 
 @pytest.fixture
@@ -42,12 +42,12 @@ def output_without_spark(commands: CommandsWithout) -> Told:
     """Return a command's output without Spark: its results, or its one-sentence error."""
 
     def tell(*arguments: str, status: int = 0) -> str:
-        return _told(commands.run(*arguments), status)
+        return _output_of(commands.run(*arguments), status)
 
     return tell
 
 
-def _told(done: EndedCommand, status: int = 0) -> str:
+def _output_of(done: EndedCommand, status: int = 0) -> str:
     assert done.returncode == status, done.stderr
     return done.stdout if status == 0 else done.stderr
 
@@ -55,7 +55,7 @@ def _told(done: EndedCommand, status: int = 0) -> str:
 def output_of_own_process(missing: tuple[str, ...], *arguments: str, status: int = 0) -> str:
     """Return the same output from a separate process."""
     done = without(missing, *arguments)
-    return _told(EndedCommand(done.returncode, done.stdout, done.stderr), status)
+    return _output_of(EndedCommand(done.returncode, done.stdout, done.stderr), status)
 
 
 @pytest.fixture(scope="module")
@@ -129,8 +129,10 @@ def test_explain_of_a_described_message(estate: Path, output_without_spark: Told
 
 def test_lint_needs_no_spark(estate: Path, output_without_spark: Told) -> None:
     now = ["--now", "2026-01-05T12:00:00Z"]
-    found = json.loads(output_without_spark("lint", "--config", str(estate), *now, "--format", "json"))["findings"]
-    assert sorted({row["code"] for row in found}) == ["SBR003", "SBR019", "SBR024", "SBR043"]
+    answer = json.loads(output_without_spark("lint", "--config", str(estate), *now, "--format", "json"))[
+        "findings"
+    ]
+    assert sorted({row["code"] for row in answer}) == ["SBR003", "SBR019", "SBR024", "SBR043"]
     assert "more: sbroute lint --explain CODE" in output_without_spark("lint", "--config", str(estate), *now)
     assert output_without_spark("lint", "--explain", "SBR001").startswith("# SBR001")
 

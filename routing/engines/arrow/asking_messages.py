@@ -248,9 +248,9 @@ def find_last(requests: pyarrow.RecordBatch, groups: Any, at: Any, message_id: A
 
 
 class Openers(NamedTuple):
-    """Messages that may open a request: a new one (``others``), or their own on record (``own_requests``)."""
+    """Messages that may open a request: a new one, or their own on record."""
 
-    others: AskingRows
+    new_requests: AskingRows
     own_requests: AskingRows
 
 

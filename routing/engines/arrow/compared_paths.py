@@ -91,7 +91,7 @@ class ComparedPaths:
         """Return the columns of all endings so far."""
         with self.lock:
             endings = self._endings
-            return EndingColumns(self._endings_of.array(), endings.texts(), endings.others()[_WORDS])
+            return EndingColumns(self._endings_of.array(), endings.texts(), endings.other_columns()[_WORDS])
 
     def find_hops(self, before: pyarrow.Array, after: pyarrow.Array) -> pyarrow.Array:
         """Return for each message the number of the first hop that differs, or null."""
@@ -110,7 +110,7 @@ class ComparedPaths:
     def hops(self) -> HopPlaces:
         """Return the columns of all places so far."""
         with self.lock:
-            return HopPlaces(self._places.texts(), self._places.others()[_HOP])
+            return HopPlaces(self._places.texts(), self._places.other_columns()[_HOP])
 
     def _part(self, before: list[PathStep], after: list[PathStep]) -> int | None:
         """Return the number of the first hop that differs in two paths, or None if a side rejects the messages."""

@@ -177,7 +177,7 @@ class DecisionTable:
     def decided(self) -> DecisionColumns:
         """Return the columns of all decisions so far."""
         with self._lock:
-            texts, other_columns = self._decisions.texts(), self._decisions.others()
+            texts, other_columns = self._decisions.texts(), self._decisions.other_columns()
         return DecisionColumns(
             {name: words for name, (words, _) in texts.items()},
             {name: numbers for name, (_, numbers) in texts.items()},

@@ -148,6 +148,6 @@ class InternedRows:
         """Return the words of each text column, and each row's number of its word."""
         return {name: (column.words.array(), column.numbers.array()) for name, column in self._texts.items()}
 
-    def others(self) -> dict[str, pyarrow.Array]:
+    def other_columns(self) -> dict[str, pyarrow.Array]:
         """Return the columns other than texts."""
         return {name: column.array() for name, column in self._others.items()}

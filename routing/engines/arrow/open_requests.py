@@ -92,8 +92,8 @@ class FoundRequests:
                 (in_scope if row.in_scope and database == row.database else in_msdb).append(row.place)
         masks = []
         for name, places in (("in_scope", in_scope), ("in_msdb", in_msdb)):
-            alone = [chunk for rows in ended for chunk in rows.filter(rows[name])["place"].chunks]
-            all_places = pyarrow.concat_arrays([*alone, pyarrow.array(places, pyarrow.int64())])
+            ended_places = [chunk for rows in ended for chunk in rows.filter(rows[name])["place"].chunks]
+            all_places = pyarrow.concat_arrays([*ended_places, pyarrow.array(places, pyarrow.int64())])
             masks.append(_mask_of(all_places, len(keyed.rows)))
         return masks[0], masks[1]
 
@@ -221,7 +221,7 @@ def find_requests(
     returning = pyarrow.array([], pyarrow.large_string())
     for asking in read():
         openers = record.find_openers(asking)
-        firsts.add(openers.others)
+        firsts.add(openers.new_requests)
         owns.add(openers.own_requests)
         words = pc.unique(asking.filter(asking.rows["returns"]).rows["word"])
         returning = pc.unique(pyarrow.concat_arrays([returning, asking.services.take(words)]))
@@ -233,10 +233,17 @@ def find_requests(
         ordered.append(found_first.filter(is_by_order))
         first[part] = found_first.filter(pc.invert(is_by_order)) if len(ordered[-1]) else found_first
     rows = pyarrow.concat_tables(ordered) if ordered else _no_rows()
-    askers = [Asker(row.databases[0], row) for row in objects_of(rows, plain_values(rows["service"]), scopes)]
-    _ask_in_order((asker for asker in askers if asker.database != MSDB), on_record)
+    asking_messages = [
+        Asker(row.databases[0], row) for row in objects_of(rows, plain_values(rows["service"]), scopes)
+    ]
+    _ask_in_order(
+        (asking_message for asking_message in asking_messages if asking_message.database != MSDB), on_record
+    )
     arrived = find_returned(read(), scopes, on_record) if len(returning) else ()
-    _ask_in_order([*arrived, *(asker for asker in askers if asker.database == MSDB)], on_record)
+    _ask_in_order(
+        [*arrived, *(asking_message for asking_message in asking_messages if asking_message.database == MSDB)],
+        on_record,
+    )
     scope_requests = [scope for requests in on_record.values() for scope in requests.scopes.values()]
     opened = [request for scope in scope_requests for request in scope.all_opened()]
     ids = {request.message_id for request in opened}
@@ -282,9 +289,9 @@ class Asker(NamedTuple):
         return on_record[self.row.instance].of(self.database, self.row.service)
 
 
-def _ask_in_order(askers: Iterable[Asker], on_record: Mapping[str, InstanceRequests]) -> None:
-    for asker in sorted(askers, key=lambda asker: asker.row.order):
-        asker.scope(on_record).ask(*asker.row.order)
+def _ask_in_order(asking_messages: Iterable[Asker], on_record: Mapping[str, InstanceRequests]) -> None:
+    for asking_message in sorted(asking_messages, key=lambda asking_message: asking_message.row.order):
+        asking_message.scope(on_record).ask(*asking_message.row.order)
 
 
 def find_returned(
@@ -299,13 +306,13 @@ def find_returned(
         for row in asking_rows.filter(asking_rows.rows["returns"]).objects(scopes):
             if Asker(row.database, row).scope(on_record).ask(*row.order).stops:
                 continue
-            asker, position = Asker(MSDB, row), (row.at, row.message_id)
-            scope = asker.scope(on_record)
+            asking_message, position = Asker(MSDB, row), (row.at, row.message_id)
+            scope = asking_message.scope(on_record)
             if scope.is_pending_on_record(*position):
                 continue
             place = (row.instance, row.service, *(position if scope.is_on_record(*position) else ()))
             if place not in first_askers or row.order < first_askers[place].row.order:
-                first_askers[place] = asker
+                first_askers[place] = asking_message
     return first_askers.values()
 
 

@@ -94,9 +94,11 @@ class NumberedPaths:
 
     def columns(self) -> PathColumns:
         """Return the columns of all paths so far."""
-        flags = self._paths.others()
+        flags = self._paths.other_columns()
         hops, reads = flags.pop(_HOPS), flags.pop("reads_address")
-        return PathColumns(self._paths.texts(), flags, hops, self._hops.texts(), self._hops.others()[_STEP], reads)
+        return PathColumns(
+            self._paths.texts(), flags, hops, self._hops.texts(), self._hops.other_columns()[_STEP], reads
+        )
 
     def _number_path(self, row: PathRow, reads: bool) -> int:
         def values() -> TableRow:

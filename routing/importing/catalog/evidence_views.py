@@ -11,12 +11,12 @@ from typing import NamedTuple
 class EvidenceView(NamedTuple):
     """A view with the names of its columns by kind. ``known_by`` identifies it in a file with another name.
 
-    ``tells`` describes its use for `check`, and ``permission`` is the permission that its export needs.
+    ``purpose`` describes its use for `check`, and ``permission`` is the permission that its export needs.
     """
 
     name: str
     known_by: str
-    tells: str
+    purpose: str
     permission: str
     texts: str
     integers: str = ""

@@ -185,7 +185,7 @@ class RowReader:
             _check_range(value, column)
         # A time may lie before the first year, or after the last, once its zone counts.
         except (ValueError, OverflowError) as error:
-            if column.beside:
+            if column.is_evidence:
                 return None
             raise ValueError(f"{name}: {error}{_whose(cells)}") from None
         return value
@@ -428,7 +428,7 @@ def _check_columns(export: CatalogExport, part: FoundResultSet, columns: set[str
     if why := find_lack(part):
         raise unreadable_file(part.file, why, f"export it with {query_of(part.view)}")
     expected = view.layout or [column.name for column in view.columns if column.name not in _EXTRAS]
-    missing = [c.name for c in view.columns if c.name in expected and c.name not in columns and not c.beside]
+    missing = [c.name for c in view.columns if c.name in expected and c.name not in columns and not c.is_evidence]
     if missing and part.rows.omits_null:
         export.notes.append(f"{part.file}: {', '.join(missing)} in no row, read as NULL (FOR JSON omits NULL)")
     elif missing:

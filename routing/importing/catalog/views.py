@@ -28,14 +28,14 @@ class ViewColumn:
     """A column that is read. A row without a value in a ``required`` column is rejected.
 
     ``longest`` is the maximal length of a text in SQL Server, in UTF-16 units, or None without a limit. A column
-    ``beside`` routing is evidence for `check`. No table needs it, and its unreadable values are NULL.
+    with ``is_evidence`` is only used by `check`. No table needs it, and its unreadable values are NULL.
     """
 
     name: str
     kind: CellKind = CellKind.TEXT
     required: bool = False
     longest: int | None = None
-    beside: bool = False
+    is_evidence: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _view(
     """
     head = _HEAD if per_database else _INSTANCE_HEAD
     exported = (*head, *(column.name for column in columns))
-    beside = tuple(column.name for column in columns if column.beside)
+    beside = tuple(column.name for column in columns if column.is_evidence)
     steps = [*([beside] if beside else []), *((*beside, *added[:number]) for number in range(1, len(added) + 1))]
     before = tuple(tuple(column for column in exported if column not in step) for step in steps)
     layout_columns, known_by_columns = tuple(layout.split()), frozenset(known_by.split())
@@ -110,7 +110,7 @@ def _view(
 
 def beside(names: str, kind: CellKind = CellKind.TEXT) -> tuple[ViewColumn, ...]:
     """Return evidence columns of one kind, from their names."""
-    return tuple(ViewColumn(name, kind, beside=True) for name in names.split())
+    return tuple(ViewColumn(name, kind, is_evidence=True) for name in names.split())
 
 
 def _evidence(evidence_view: EvidenceView) -> CatalogView:

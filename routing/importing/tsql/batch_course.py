@@ -46,7 +46,7 @@ class StatementCondition:
         return self.course is StatementCourse.RUNS
 
     @property
-    def never(self) -> bool:
+    def never_runs(self) -> bool:
         """True if the statement certainly does not run."""
         return self.course is StatementCourse.NEVER
 
@@ -83,7 +83,7 @@ class StatementCondition:
 
     def not_run(self, why_not: str | None) -> StatementCondition:
         """Return the condition of a statement that certainly does not run, or the same one for None."""
-        if why_not is None or self.never or self.passed_over:
+        if why_not is None or self.never_runs or self.passed_over:
             return self
         return replace(self, course=StatementCourse.NEVER, why_not=why_not)
 
@@ -112,11 +112,11 @@ class BlockExit:
 class BlockFlow:
     """The flow of a batch, or of one of its TRY blocks.
 
-    ``left`` is the certain exit. ``perhaps`` is the reason why the code after it may still run, because a GOTO may
-    reach it.
+    ``certain_exit`` is the certain exit. ``perhaps`` is the reason why the code after it may still run, because a
+    GOTO may reach it.
     """
 
-    left: BlockExit | None = None
+    certain_exit: BlockExit | None = None
     perhaps: str | None = None
     exits: list[BlockExit] = field(default_factory=list)
 
@@ -124,8 +124,8 @@ class BlockFlow:
         """Return the condition of a statement at this point of the flow."""
         if self.perhaps is not None:
             return condition.perhaps(self.perhaps)
-        if self.left is not None:
-            return condition.not_run(f"it comes after the {self.left.words}")
+        if self.certain_exit is not None:
+            return condition.not_run(f"it comes after the {self.certain_exit.words}")
         for block_exit in self.exits:
             condition = condition.doubted(block_exit.doubt)
         return condition
@@ -134,12 +134,12 @@ class BlockFlow:
         self, words: str, condition: StatementCondition, label: str | None = None, *, is_error: bool = False
     ) -> None:
         """Note an exit under this condition. ``words`` are such as ``RETURN in line 2``."""
-        if condition.never or condition.passed_over:
+        if condition.never_runs or condition.passed_over:
             return
         if condition.is_certain and self.perhaps is not None:
             self.perhaps = None
         elif condition.is_certain:
-            self.left = self.left or BlockExit(words, label, is_error)
+            self.certain_exit = self.certain_exit or BlockExit(words, label, is_error)
         elif condition.after_error or condition.why_not is None:
             self.exits.append(BlockExit(words, label))
         else:
@@ -151,9 +151,9 @@ class BlockFlow:
         """Note a label here, where exits to it continue."""
         comers = [block_exit for block_exit in self.exits if block_exit.label == label]
         self.exits = [block_exit for block_exit in self.exits if block_exit.label != label]
-        if self.left is not None and self.left.label == label:
-            self.left = self.perhaps = None
-        elif self.left is not None and comers:
+        if self.certain_exit is not None and self.certain_exit.label == label:
+            self.certain_exit = self.perhaps = None
+        elif self.certain_exit is not None and comers:
             self.perhaps = f"it runs only if the {comers[0].words} reaches it"
 
 

@@ -85,7 +85,7 @@ class CallRunner:
     ) -> None:
         run = self._run
         run.frame.texts.pass_on(node.words)
-        if effective.never or effective.passed_over:
+        if effective.never_runs or effective.passed_over:
             return
         run.report(node.place, f"EXEC {why}", number)
         if effective.runs and number is not None:
@@ -273,7 +273,7 @@ class CallRunner:
         run = self._run
         if node.variable is None or parts or not any(run.procedures.values()):
             return
-        if not (effective.never or effective.passed_over):
+        if not (effective.never_runs or effective.passed_over):
             run.report(node.place, f"EXEC {node.variable.text}: only the server knows which procedure it calls")
 
     def _run_everywhere(self, node: CallNode, procedure: str, effective: StatementCondition) -> None:
@@ -285,7 +285,7 @@ class CallRunner:
         )
         if not is_named or effective.passed_over:
             return
-        if effective.never:
+        if effective.never_runs:
             run.report(node.place, f"EXEC {procedure}: {effective.why_not}")
             return
         why = "it runs in every database, and only the server knows which those are"
@@ -305,7 +305,7 @@ class CallRunner:
         try:
             statements = read_procedure(name, node.arguments, place, value_of)
         except RefusalError as refusal:
-            if effective.never:
+            if effective.never_runs:
                 run.report(node.place, f"{name}: {effective.why_not}")
             elif not effective.passed_over:
                 run.refuse(node.place, name, refusal)
@@ -346,7 +346,7 @@ class CallRunner:
             if effective.runs:
                 self._fail(node.place, title, "the script has dropped the procedure", _NOT_FOUND, effective)
             return
-        if effective.never or effective.passed_over:
+        if effective.never_runs or effective.passed_over:
             return
         run.called.add(id(procedure.module))
         if not procedure.is_sure:
@@ -395,7 +395,7 @@ class CallRunner:
         run = self._run
         effective = run.restrict_condition(condition)
         procedure = StoredProcedure(node, run.connection.database, effective.runs)
-        if effective.never or effective.passed_over or node.kind != "procedure":
+        if effective.never_runs or effective.passed_over or node.kind != "procedure":
             self.name_body(procedure, condition)
             return
         key = self._key_of(("", *node.key) if node.key[1].startswith("#") else node.key)
@@ -417,7 +417,7 @@ class CallRunner:
         for key in self._keys_dropped(node):
             existing = run.procedures.get(key)
             if not effective.runs:
-                is_open = not (effective.never or effective.passed_over)
+                is_open = not (effective.never_runs or effective.passed_over)
                 if is_open and existing is not None:
                     run.put_procedure(key, replace(existing, is_sure=False))
                 continue

@@ -175,7 +175,7 @@ def find_early_use(nodes: Sequence[ScriptNode], holdings: NamedRows | None) -> B
             }
         for name in _made_by(node):
             is_there = holdings.holds_database(name)
-            is_missing = holdings.tells(DATABASES, "", name) and not is_there
+            is_missing = holdings.knows(DATABASES, "", name) and not is_there
             if not is_there and (is_missing or name not in known_names):
                 created_names.add(name)
     return None

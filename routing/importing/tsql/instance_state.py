@@ -58,8 +58,8 @@ class InstanceState:
 
     ``endpoint`` is None without an endpoint, and ``Endpoint()`` if it is unknown. ``other_endpoints`` are the
     names of endpoints for other payloads. A view with rows is complete, except for the views ``in_part``, each
-    with its database (an empty text for the view of databases). ``whole`` names views that are complete without
-    rows.
+    with its database (an empty text for the view of databases). ``complete_views`` names views that are complete
+    without rows.
     """
 
     routes: tuple[RouteState, ...] = ()
@@ -68,7 +68,7 @@ class InstanceState:
     endpoint: EndpointState | None = None
     other_endpoints: frozenset[str] = frozenset()
     in_part: frozenset[tuple[str, str]] = frozenset()
-    whole: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
+    complete_views: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
 
 
 # An instance's rows while statements change them; names are looked up as SQL Server does.
@@ -109,7 +109,7 @@ class NamedRows:
                 setattr(state_copy, name, value.copy())
         return state_copy
 
-    def tells(self, view: str, database: str, name: str = "") -> bool:
+    def knows(self, view: str, database: str, name: str = "") -> bool:
         """Return True if the import or the script shows whether an object with this name exists."""
         database = database.casefold()
         key = (view, database, name if view == SERVICES else name.casefold())
@@ -136,7 +136,7 @@ class NamedRows:
             endpoint=self.endpoint,
             other_endpoints=frozenset(self._others.values()),
             in_part=self._in_part,
-            whole=frozenset(self._whole | {key[:2] for key in self._stated_names if key[2] == ""}),
+            complete_views=frozenset(self._whole | {key[:2] for key in self._stated_names if key[2] == ""}),
         )
 
     def spell(self, database: str) -> str:
@@ -242,7 +242,7 @@ class NamedRows:
         routes = [row for row in state.routes if row.database_name.casefold() == name.casefold()]
         services = [row for row in state.services if row.database_name.casefold() == name.casefold()]
         database = self.database(name)
-        is_whole = [view for view in (ROUTES, SERVICES) if self.tells(view, name)]
+        is_whole = [view for view in (ROUTES, SERVICES) if self.knows(view, name)]
         self.remove_database(name)
         self._spellings[new_name.casefold()] = new_name
         if database is not None:
@@ -260,7 +260,7 @@ def _find_whole(state: InstanceState) -> set[tuple[str, str]]:
     whole_views = {(ROUTES, route.database_name.casefold()) for route in state.routes}
     whole_views |= {(SERVICES, service.database_name.casefold()) for service in state.services}
     whole_views |= {(DATABASES, "")} if state.databases else set()
-    return (whole_views - {(view, database.casefold()) for view, database in state.in_part}) | state.whole
+    return (whole_views - {(view, database.casefold()) for view, database in state.in_part}) | state.complete_views
 
 
 def _find_named(rows: list[_Row], name: str) -> _Row | None:

@@ -94,10 +94,10 @@ class ScriptInterpreter:
     def run_batch(self, batch: ParsedBatch, condition: StatementCondition) -> None:
         """Run one batch, or no statement of it if it has faults. Faults of unsent batches are not reported."""
         run, connection = self._run, self._run.connection
-        early = None if batch.faults or condition.never else find_early_use(batch.nodes, run.holdings)
+        early = None if batch.faults or condition.never_runs else find_early_use(batch.nodes, run.holdings)
         faults = [*batch.faults, *([] if early is None else [early])]
         connection.failed_line = None
-        for fault in faults if not condition.never else ():
+        for fault in faults if not condition.never_runs else ():
             run.report(fault.place, f"{fault.why}; its batch does not run", fault.number, by_server=True)
         if faults:
             line = faults[0].place[1]
@@ -143,7 +143,7 @@ class ScriptInterpreter:
         effective = run.restrict_condition(condition)
         if node.is_else:
             then = otherwise = condition.perhaps(f"it depends on the IF of the ELSE in line {line}")
-        elif effective.never or effective.passed_over:
+        elif effective.never_runs or effective.passed_over:
             then = otherwise = condition
         else:
             then, otherwise = self._branches(node, condition)
@@ -186,7 +186,7 @@ class ScriptInterpreter:
         frame = self._run.frame
         frame.flows.append(BlockFlow())
         self.walk(node.body, condition)
-        block_exit = frame.flows.pop().left
+        block_exit = frame.flows.pop().certain_exit
         if block_exit is None or not block_exit.is_error:
             why = f"it runs only after an error: it is in the CATCH in line {node.catch_line}"
             condition = condition.after_an_error(why)
@@ -201,11 +201,11 @@ class ScriptInterpreter:
         self._run.frame.variables.forget_all()
 
     def _goto(self, node: GotoNode, condition: StatementCondition) -> None:
-        if not self._run.restrict_condition(condition).never:
+        if not self._run.restrict_condition(condition).never_runs:
             self._run.frame.flows[0].leave(f"GOTO in line {node.place[1]}", condition, node.label)
 
     def _return(self, node: ReturnNode, condition: StatementCondition) -> None:
-        if not self._run.restrict_condition(condition).never:
+        if not self._run.restrict_condition(condition).never_runs:
             self._run.frame.flows[0].leave(f"RETURN in line {node.place[1]}", condition)
 
     def _throw(self, node: ThrowNode, condition: StatementCondition) -> None:
@@ -215,7 +215,7 @@ class ScriptInterpreter:
         run.frame.texts.show(node.words)
         if effective.is_certain:
             run.fail(_error_number(run, node), words, line, condition, ends_batch=True)
-        elif not effective.never:
+        elif not effective.never_runs:
             run.frame.flows[-1].leave(words, condition, is_error=True)
 
     # What routing is about
@@ -238,7 +238,7 @@ class ScriptInterpreter:
 
     def _refuse(self, place: Place, title: str, refusal: RefusalError, effective: StatementCondition) -> None:
         run = self._run
-        if effective.never and not effective.passed_over:
+        if effective.never_runs and not effective.passed_over:
             run.report(place, f"{title}: {effective.why_not}")
             return
         run.refuse(place, title, refusal)
@@ -304,14 +304,14 @@ class ScriptInterpreter:
             return
         if effective.is_certain:
             run.connection.database = statement.new_name
-        elif not (effective.never or effective.passed_over):
+        elif not (effective.never_runs or effective.passed_over):
             why = f"{statement.title}: whether it runs is not sure"
             run.forget_database((statement.file, statement.line), why)
 
     def _use(self, node: UseNode, condition: StatementCondition) -> None:
         run = self._run
         effective = run.restrict_condition(condition)
-        if effective.never or effective.passed_over:
+        if effective.never_runs or effective.passed_over:
             return
         if node.name is None:
             if node.refusal is not None:
@@ -332,7 +332,7 @@ class ScriptInterpreter:
         effective = run.restrict_condition(condition)
         first = node.words[0] if node.words else None
         missing = None if first is None or not first.upper else find_unknown_variable(first.text)
-        if missing is not None and not effective.never:
+        if missing is not None and not effective.never_runs:
             run.report(node.place, no_value(missing).why)
         run.forget_changed(node.words)
         run.frame.texts.show(node.words)

@@ -45,9 +45,9 @@ def set_options(run: ScriptRun, node: SetOptions, condition: StatementCondition)
         if option in _RUNS_NOTHING:
             if node.is_on is False:
                 if run.restrict_for_option(condition).runs:
-                    connection.noexec_flow.left = None
+                    connection.noexec_flow.certain_exit = None
                     connection.noexec_flow.exits.clear()
-            elif not run.restrict_condition(condition).never:
+            elif not run.restrict_condition(condition).never_runs:
                 connection.noexec_flow.leave(f"SET {option} ON in line {line}", condition)
         elif run.restrict_condition(condition).is_certain and node.is_on is not None:
             if option == "XACT_ABORT":
@@ -171,7 +171,7 @@ def _roll_back(
 def _note_perhaps(run: ScriptRun, node: TransactionStatement, effective: StatementCondition) -> None:
     """Note a COMMIT or ROLLBACK that may run, though no error is expected."""
     transaction = run.connection.transaction
-    if effective.never or effective.after_error or effective.passed_over or not transaction.is_open:
+    if effective.never_runs or effective.after_error or effective.passed_over or not transaction.is_open:
         return
     if node.verb not in ("COMMIT", "ROLLBACK"):
         return
@@ -189,7 +189,7 @@ def raise_error(run: ScriptRun, node: RaiseError, condition: StatementCondition)
     run.frame.texts.show(node.words)
     effective = run.restrict_condition(condition)
     severity = _severity_of(run, node, effective)
-    if severity is None or effective.never or effective.passed_over:
+    if severity is None or effective.never_runs or effective.passed_over:
         return
     line = node.place[1]
     words = f"RAISERROR in line {line}"
@@ -239,7 +239,7 @@ def _assign_one(
     frame, place = run.frame, node.place
     if effective.passed_over:
         return
-    if effective.never or effective.after_error:
+    if effective.never_runs or effective.after_error:
         frame.texts.hold(assignment.name, assignment.value, place, None, replaces=False)
         return
     value = _read_assigned(run, node, assignment, condition)

@@ -86,7 +86,7 @@ def _create(holdings: NamedRows, name: str) -> str:
 def _drop(holdings: NamedRows, statement: DropDatabase | DetachDatabase) -> str | None:
     is_detached = isinstance(statement, DetachDatabase)
     is_missing = not holdings.holds_database(statement.name)
-    is_told = holdings.tells(DATABASES, "", statement.name)
+    is_told = holdings.knows(DATABASES, "", statement.name)
     if is_missing and is_told and not getattr(statement, "if_exists", False):
         raise RefusalError("the instance has no such database", _NONE_TO_DETACH if is_detached else _NONE_TO_DROP)
     holdings.remove_database(statement.name)
@@ -118,7 +118,7 @@ def _set_broker(holdings: NamedRows, statement: AlterDatabase) -> str | None:
 
 def _no_database_to_alter(holdings: NamedRows, name: str) -> RefusalError:
     why = "no such database is known: export sys.databases"
-    is_told = holdings.tells(DATABASES, "", name) and not holdings.holds_database(name)
+    is_told = holdings.knows(DATABASES, "", name) and not holdings.holds_database(name)
     return RefusalError(why, _NONE_TO_ALTER) if is_told else UntoldError(why)
 
 
@@ -247,7 +247,7 @@ def _change_route(holdings: NamedRows, statement: CreateRoute | AlterRoute | Dro
 
 def _miss_route(holdings: NamedRows, database: str, statement: AlterRoute | DropRoute) -> str:
     """Apply ALTER or DROP to an unknown route, and return a remark if SQL Server may accept it."""
-    if holdings.tells(ROUTES, database, statement.name):
+    if holdings.knows(ROUTES, database, statement.name):
         raise RefusalError(f"the database {quote(database)} has no such route", _MISSING)
     if isinstance(statement, AlterRoute):
         why = f"no such route is known in the database {quote(database)}, so its other options are unknown"
@@ -280,7 +280,7 @@ def _change_service(holdings: NamedRows, statement: CreateService | DropService)
     if service is not None:
         holdings.remove_service(service)
         return None
-    if holdings.tells(SERVICES, database, statement.name):
+    if holdings.knows(SERVICES, database, statement.name):
         raise RefusalError(f"the database {quote(database)} has no such service", _MISSING)
     holdings.note_no_service(database, statement.name)
     return f"{NOTHING_TELLS} whether the database {quote(database)} has such a service; from here on it has none"

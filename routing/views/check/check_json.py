@@ -15,7 +15,7 @@ from routing.importing.catalog.cell_values import UnknownTime
 from routing.lint.lint_estate import LintFinding
 from routing.render.wording import format_time
 from routing.rules.following import HOP_COLUMNS, PathHop
-from routing.rules.judging import JudgedPath, PathWay
+from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.observed import NumberAgreement
 from routing.rules.timeline import moment_of
 from routing.terms import JsonObject, ReadRow
@@ -30,7 +30,7 @@ def as_object(done: Check) -> JsonObject:
 
     With scripts to try, all but ``read``, ``notes`` and ``then`` is the state with these in force.
     """
-    shown = done.shown
+    shown = done.described
     return {
         "read": _read(done.evidence),
         "notes": find_notes(done),
@@ -46,7 +46,9 @@ def as_object(done: Check) -> JsonObject:
         "troubles": [trouble.as_object() for trouble in shown.troubles],
         "findings": [_finding(finding) for finding in shown.findings],
         "other_findings": dict(shown.other_findings),
-        "then": None if done.tried is None or done.trial is None else _trial(done, done.tried, done.trial),
+        "then": None
+        if done.with_scripts is None or done.trial is None
+        else _trial(done, done.with_scripts, done.trial),
     }
 
 
@@ -86,9 +88,9 @@ def gap_object(gap: KnowledgeGap) -> JsonObject:
     return {
         "instance_name": gap.instance,
         "database_name": gap.database,
-        "code": gap.what.name,
-        "message": gap.what.words,
-        "view": gap.what.view,
+        "code": gap.missing.name,
+        "message": gap.missing.words,
+        "view": gap.missing.view,
     }
 
 
@@ -116,7 +118,7 @@ def _group(message_group: MessageGroup, done: Check) -> JsonObject:
             {"broker_instance": broker, "count": count} for broker, count in message_group.brokers.items()
         ],
         "path": None if message_group.path is None else path_object(message_group.path, done.knowledge),
-        "near_misses": [_near_miss(miss) for miss in message_group.near],
+        "near_misses": [_near_miss(miss) for miss in message_group.near_misses],
         "not_known": [gap_object(gap) for gap in message_group.gaps],
         "said": [
             _reported_status(message_group, status_text, count)
@@ -142,22 +144,22 @@ def path_object(path: JudgedPath, knowledge: EstateKnowledge) -> JsonObject:
         "multiple_targets": path.has_multiple_targets,
         "return_is_known": not path.is_back_unknown,
         "assumed": [{"address": address, "instance_name": name} for address, name in path.assumed],
-        "ways": [_path_way(path_way, path) for path_way in path.all_ways],
+        "ways": [_path_object(possible_path, path) for possible_path in path.all_paths],
         "not_known": [*({**gap_object(gap), "address": None} for gap in gaps_on(path)), *unread],
     }
 
 
-def _path_way(path_way: PathWay, path: JudgedPath) -> JsonObject:
-    hop_path = path_way.hop_path
+def _path_object(possible_path: PossiblePath, path: JudgedPath) -> JsonObject:
+    hop_path = possible_path.hop_path
     return {
-        "direction": "BACK" if path_way.is_return else "THERE",
+        "direction": "BACK" if possible_path.is_return else "THERE",
         "outcome": str(hop_path.ending),
         "reason": None if hop_path.reason is None else str(hop_path.reason),
         "instance_name": hop_path.instance,
         "database_name": hop_path.database,
         "address": hop_path.address,
-        "end": str(path_way.end),
-        "fails": path_way in path.failing,
+        "end": str(possible_path.end),
+        "fails": possible_path in path.failing_paths,
         "hops": [_hop(hop) for hop in hop_path.hops],
     }
 
@@ -181,7 +183,7 @@ def _unread(address: str, knowledge: EstateKnowledge) -> JsonObject:
 
 def _near_miss(miss: NearMiss) -> JsonObject:
     return {
-        "what": miss.what,
+        "what": miss.object_type,
         "instance_name": miss.instance,
         "database_name": miss.database,
         "name": miss.name,

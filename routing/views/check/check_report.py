@@ -67,27 +67,27 @@ EVERYTHING = ReportLimits(None, None, None, None, None, None, None)
 def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits | None = None) -> list[Block]:
     """Describe a check. Messages that are on their way are only counted unless ``with_all``."""
     limits = limits or ReportLimits()
-    problems = find_problems(done.shown.groups)
+    problems = find_problems(done.described.groups)
     listed_problems = [problem for problem in problems if with_all or problem.kind is not ProblemKind.NOTHING]
     shown = listed_problems[: limits.problems]
-    report = _Report(done.shown, limits)
+    report = _Report(done.described, limits)
     return [
         *report.answer(problems, _state_trial(done)),
         *_list_changes(done, limits),
         *(block for number, problem in enumerate(shown, 1) for block in report.problem(number, problem)),
-        *report.others(listed_problems[len(shown) :]),
+        *report.unshown_problems(listed_problems[len(shown) :]),
         *report.troubles(),
         *report.lint(),
         *report.not_known(),
-        *_Report(done, limits).read(),
+        *_Report(done, limits).list_inputs(),
     ]
 
 
 def _state_trial(done: Check) -> str | None:
     """State the effect of scripts, or return None without scripts."""
-    if done.trial is None or done.tried is None:
+    if done.trial is None or done.with_scripts is None:
         return None
-    return done.trial.state(script.file for script in done.tried.evidence.log.scripts)
+    return done.trial.state(script.file for script in done.with_scripts.evidence.log.scripts)
 
 
 def describe_message(
@@ -102,7 +102,7 @@ def list_statements(done: Check, selected: Sequence[MessageResult] | None = None
     # Remedies with the same statement may have different texts.
     remedies: dict[tuple[str, str], Remedy] = {}
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for problem in find_problems(done.shown.groups):
+    for problem in find_problems(done.described.groups):
         if selected is not None and not any(problem.keeps(result) for result in selected):
             continue
         for advice in problem.advice:
@@ -110,13 +110,15 @@ def list_statements(done: Check, selected: Sequence[MessageResult] | None = None
             if remedy.statement is not None:
                 key = remedy.instance, remedy.statement
                 remedies.setdefault(key, remedy)
-                about = f"{problem.what}: {problem.state_messages()}{_whose(problem, advice)}."
+                about = f"{problem.headline}: {problem.state_messages()}{_whose(problem, advice)}."
                 reasons[key].append("\n".join([about, *list_sentences(remedy, problem.why)]))
-    for trouble in done.shown.troubles if selected is None else ():
+    for trouble in done.described.troubles if selected is None else ():
         if trouble.remedy.statement is not None:
             key = trouble.remedy.instance, trouble.remedy.statement
             remedies.setdefault(key, trouble.remedy)
-            reasons[key].append("\n".join([f"{trouble.kind}: {trouble.what}.", *list_sentences(trouble.remedy)]))
+            reasons[key].append(
+                "\n".join([f"{trouble.kind}: {trouble.summary}.", *list_sentences(trouble.remedy)])
+            )
     # Statements come first, so that servers with only comments need no connection.
     ready_instances = {instance for (instance, _), remedy in remedies.items() if remedy.is_complete}
     statements: list[SqlStatement] = []
@@ -131,7 +133,9 @@ def list_statements(done: Check, selected: Sequence[MessageResult] | None = None
 
 def answer_line(done: Check) -> str:
     """Return the answer in one line: the number of stuck messages, and other trouble."""
-    return state_answer(find_problems(done.shown.groups), done.messages, done.evidence.log, done.shown.troubles)
+    return state_answer(
+        find_problems(done.described.groups), done.messages, done.evidence.log, done.described.troubles
+    )
 
 
 class _Report:
@@ -155,7 +159,7 @@ class _Report:
 
     def problem(self, number: int, problem: MessageProblem) -> Iterator[Block]:
         """Yield a problem: its messages, waiting time, cause and actions, then its evidence."""
-        problem_text = TonedText(problem.what, _TONES.get(problem.kind, Tone.BAD))
+        problem_text = TonedText(problem.headline, _TONES.get(problem.kind, Tone.BAD))
         yield DocumentHeading((f"{number}. ", problem_text, f": {problem.state_messages()}"))
         yield from self.describe(number, problem)
         yield from self.evidence(number, problem)
@@ -168,7 +172,7 @@ class _Report:
         self, number: int, problem: MessageProblem, result: MessageResult | None = None
     ) -> Iterator[Block]:
         """Yield the waiting time of a message (by default the oldest), the cause, and the actions."""
-        waiting = state_waiting(result or problem.whole.first, self._done.estate.times)
+        waiting = state_waiting(result or problem.combined_group.first, self._done.estate.times)
         is_alone = result is not None or problem.count == 1
         yield LabelledFact("waiting" if is_alone else "the oldest waits", waiting, 1)
         if problem.why:
@@ -190,7 +194,7 @@ class _Report:
             return
         yield from list_remedy(remedy, label, problem.why, indent=1)
 
-    def others(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
+    def unshown_problems(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
         """Yield the number of problems that are not shown."""
         if problems:
             messages = count(sum(problem.count for problem in problems), "message")
@@ -206,7 +210,7 @@ class _Report:
         yield DocumentHeading("Beside the messages")
         for trouble in troubles[: self._limits.problems]:
             place = where(trouble.remedy.place.instance, trouble.remedy.place.database)
-            yield Paragraph((TonedText(str(trouble.kind), Tone.BAD), f": {trouble.what} ({place})"))
+            yield Paragraph((TonedText(str(trouble.kind), Tone.BAD), f": {trouble.summary} ({place})"))
             yield from list_remedy(trouble.remedy, f"what to do on {named(trouble.remedy.instance)}", indent=1)
         hidden_count = len(troubles) - len(troubles[: self._limits.problems])
         if hidden_count:
@@ -228,7 +232,7 @@ class _Report:
             yield DocumentHeading("Not known")
             yield from _items(shorten(sentences, self._limits.sentences))
 
-    def read(self) -> Iterator[Block]:
+    def list_inputs(self) -> Iterator[Block]:
         """Yield the list of exports and scripts that were read, rejected or left out."""
         evidence, most = self._done.evidence, self._limits.sentences
         yield DocumentHeading("Read")
@@ -255,9 +259,9 @@ def _refusals(done: Check) -> list[str]:
 
 def _list_changes(done: Check, limits: ReportLimits) -> Iterator[Block]:
     """Yield the changes by scripts: first those for the worse, then the repairs."""
-    if done.tried is None or done.trial is None:
+    if done.with_scripts is None or done.trial is None:
         return
-    evidence, trial = done.tried.evidence, done.trial
+    evidence, trial = done.with_scripts.evidence, done.trial
     yield DocumentHeading("What changes")
     yield from _items(shorten(map(_state_script_tried, evidence.log.scripts), limits.sentences))
     for label, sentences in {"rejected": evidence.log.rejected, "note": evidence.log.notes}.items():
@@ -370,8 +374,8 @@ def as_report(done: Check) -> Report:
     There is no series over time, since all messages are decided at one time. There is no balance either, since
     most balanced dialogs are not waiting. The findings are those of lint.
     """
-    shown, trial, answer = done.shown, _state_trial(done), answer_line(done)
-    endings, after = _endings(done), _endings(done.shown)
+    shown, trial, answer = done.described, _state_trial(done), answer_line(done)
+    endings, after = _endings(done), _endings(done.described)
     return Report(
         troubles=done.troubles,
         headline=_extent(done),
@@ -380,7 +384,7 @@ def as_report(done: Check) -> Report:
         flows=_flows(shown.results, after),
         places=_places(shown),
         findings=rows_of(shown.every_finding, BY_CODE),
-        changes=None if done.tried is None else _changes(done, done.tried, endings, after),
+        changes=None if done.with_scripts is None else _changes(done, done.with_scripts, endings, after),
         answer=answer if trial is None else f"{trial} Then: {answer[:1].lower()}{answer[1:]}",
         problems=tuple(_problems(shown, after)),
     )
@@ -388,9 +392,11 @@ def as_report(done: Check) -> Report:
 
 def _extent(done: Check) -> str:
     """Return the number of waiting messages and the decision time, with the names of tried scripts."""
-    counts = state_counts(done.shown)
+    counts = state_counts(done.described)
     scripts = (
-        [] if done.tried is None else sorted({cut(script.file) for script in done.tried.evidence.log.scripts})
+        []
+        if done.with_scripts is None
+        else sorted({cut(script.file) for script in done.with_scripts.evidence.log.scripts})
     )
     return counts + (f"; with {join_words(scripts)} applied" if scripts else "")
 
@@ -408,10 +414,10 @@ def _endings(done: Check) -> list[str]:
 
 def _not_known(done: Check) -> Iterator[str]:
     """Yield sentences on gaps, rejected rows and notes, with those of tried scripts."""
-    yield from map(gap_sentence, (done.tried or done).gaps)
+    yield from map(gap_sentence, (done.with_scripts or done).gaps)
     yield from _refusals(done)
     # The notes of tried scripts come after those of the files.
-    for check in (done, *([] if done.tried is None else [done.tried])):
+    for check in (done, *([] if done.with_scripts is None else [done.with_scripts])):
         yield from (f"rejected: {cut(sentence)}" for sentence in check.evidence.log.rejected)
         yield from (f"note: {cut(sentence)}" for sentence in find_notes(check))
 
@@ -439,13 +445,13 @@ def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
     path, verdict = result.path, result.verdict
     if path is None or verdict is None:
         return None, result.row["instance_name"]
-    path_way = path.first_failure or next(
-        (candidate for candidate in path.there if str(candidate.end) == str(path.end)), None
+    possible_path = path.first_failure or next(
+        (candidate for candidate in path.forward_paths if str(candidate.end) == str(path.end)), None
     )
-    if path_way is None or path.end is PathEnd.NOT_KNOWN:
+    if possible_path is None or path.end is PathEnd.NOT_KNOWN:
         return None, None
-    reason = Reason.ROUTING_LOOP if path.end is PathEnd.LOOP else path_way.hop_path.reason
-    return None if reason is None else str(reason), path_way.hop_path.instance
+    reason = Reason.ROUTING_LOOP if path.end is PathEnd.LOOP else possible_path.hop_path.reason
+    return None if reason is None else str(reason), possible_path.hop_path.instance
 
 
 def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
@@ -454,9 +460,9 @@ def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
     report = _Report(done, ReportLimits(remedies=None))
     shown = [problem for problem in find_problems(done.groups) if problem.kind is not ProblemKind.NOTHING]
     for number, problem in enumerate(shown[:_MOST_PROBLEMS], 1):
-        counted = Counter(ends[id(result)] for result in problem.whole.results)
+        counted = Counter(ends[id(result)] for result in problem.combined_group.results)
         yield ReportProblem(
-            f"{number}. {problem.what}: {problem.state_messages()}",
+            f"{number}. {problem.headline}: {problem.state_messages()}",
             counted.most_common(1)[0][0],
             tuple(report.describe(number, problem)),
             tuple(report.evidence(number, problem))[1:],

@@ -30,7 +30,7 @@ from routing.lint.server_rules import find_in_servers
 from routing.render.phrases import quote_name
 from routing.render.wording import format_time
 from routing.rules.following import PathHop
-from routing.rules.judging import PathWay
+from routing.rules.judging import PossiblePath
 from routing.rules.resolving import Verdict
 from routing.rules.timeline import micros_of, moment_of
 from routing.schemas import INPUTS
@@ -89,7 +89,7 @@ class BearingFindings:
         self._by_group: dict[int, list[LintFinding]] = {}
         self._by_near: dict[Sequence[NearMiss], frozenset[int]] = {}
         # Ids of objects are unique here, because the groups and their paths live as long as this object.
-        self._by_way: dict[int, tuple[frozenset[int], set[tuple[str, str | None]]]] = {}
+        self._by_path: dict[int, tuple[frozenset[int], set[tuple[str, str | None]]]] = {}
         for number, finding in enumerate(self._findings):
             self._by_place[finding.instance_name, finding.database_name, finding.object].append(number)
             if finding.code in (_LOST_REQUESTS, _NEEDLESS_REQUESTS):
@@ -99,7 +99,7 @@ class BearingFindings:
                 # The finding has the first of the databases with that id.
                 self._by_broker[finding.object].append(number)
 
-    def on(self, group: MessageGroup) -> list[LintFinding]:
+    def findings_on(self, group: MessageGroup) -> list[LintFinding]:
         """Return the findings about objects on the paths of a group there and back, the worst first.
 
         Findings that depend on missing exports count if the reason of stuck messages is certain.
@@ -109,9 +109,9 @@ class BearingFindings:
         return self._by_group[id(group)]
 
     def _find_bearing(self, group: MessageGroup) -> Iterator[LintFinding]:
-        numbers = self._at(_own_places(group)) | self._near(group.near)
-        for path_way in () if group.path is None else group.path.all_ways:
-            numbers |= self._on_path(path_way, group)
+        numbers = self._at(_own_places(group)) | self._near(group.near_misses)
+        for possible_path in () if group.path is None else group.path.all_paths:
+            numbers |= self._on_path(possible_path, group)
         numbers |= {number for broker in _brokers(group) for number in self._by_broker.get(broker, ())}
         for finding in (self._findings[number] for number in sorted(numbers)):
             # Even if a message certainly waits for a route, the path of its request may be uncertain.
@@ -128,11 +128,14 @@ class BearingFindings:
             self._by_near[near] = frozenset(self._at(places))
         return self._by_near[near]
 
-    def _on_path(self, path_way: PathWay, group: MessageGroup) -> set[int]:
+    def _on_path(self, possible_path: PossiblePath, group: MessageGroup) -> set[int]:
         """Return the findings about objects on a path. Groups share paths, but not their services."""
-        if id(path_way) not in self._by_way:
-            self._by_way[id(path_way)] = frozenset(self._at(_places_on(path_way))), _databases_on(path_way)
-        numbers, databases = self._by_way[id(path_way)]
+        if id(possible_path) not in self._by_path:
+            self._by_path[id(possible_path)] = (
+                frozenset(self._at(_places_on(possible_path))),
+                _databases_on(possible_path),
+            )
+        numbers, databases = self._by_path[id(possible_path)]
         row = group.first.row
         names = {row["to_service_name"], row.get("from_service_name"), *group.brokers} & self._objects
         return self._at((instance, database, name) for instance, database in databases for name in names) | numbers
@@ -157,9 +160,9 @@ def _own_places(group: MessageGroup) -> Iterator[_Place]:
     yield from ((row["instance_name"], database, name) for database, name in product(databases, _names(group)))
 
 
-def _places_on(path_way: PathWay) -> Iterator[_Place]:
+def _places_on(possible_path: PossiblePath) -> Iterator[_Place]:
     """Yield instance, database and name of every object that any message passes on a path."""
-    for hop in path_way.hop_path.hops:
+    for hop in possible_path.hop_path.hops:
         if hop.reason is Reason.ROUTE_REQUESTED:
             yield from ((hop.instance_name, hop.scope, code) for code in _codes_of_requests(hop.verdict))
         scopes = {None, hop.scope, *_databases_at(hop)}
@@ -167,11 +170,11 @@ def _places_on(path_way: PathWay) -> Iterator[_Place]:
         yield from ((hop.instance_name, database, name) for database, name in product(scopes, names))
 
 
-def _databases_on(path_way: PathWay) -> set[tuple[str, str | None]]:
+def _databases_on(possible_path: PossiblePath) -> set[tuple[str, str | None]]:
     """Return the databases on a path with their instances. None is the instance itself."""
     return {
         (hop.instance_name, database)
-        for hop in path_way.hop_path.hops
+        for hop in possible_path.hop_path.hops
         for database in (None, hop.scope, *_databases_at(hop))
     }
 
@@ -186,12 +189,12 @@ def _databases_at(hop: PathHop) -> Iterator[str]:
 
 def _brokers(group: MessageGroup) -> set[str]:
     """Return the broker instances that the messages are bound to, and their acknowledgements."""
-    back = (
-        (hop.verdict for path_way in group.path.back for hop in path_way.hop_path.hops)
+    return_verdicts = (
+        (hop.verdict for possible_path in group.path.return_paths for hop in possible_path.hop_path.hops)
         if group.path is not None
         else ()
     )
-    ids = (None if verdict is None else verdict.broker_instance for verdict in back)
+    ids = (None if verdict is None else verdict.broker_instance for verdict in return_verdicts)
     return {broker for broker in (*group.brokers, *ids) if broker is not None}
 
 
@@ -223,26 +226,26 @@ class Check:
     """The results of all waiting messages in files.
 
     ``at`` is the requested time. ``estate`` has the exports and the time of each instance. ``results`` has one
-    item for each message. ``tried`` has the same messages in the same order with the scripts applied, or is None
-    without scripts.
+    item for each message. ``with_scripts`` has the same messages in the same order with the scripts applied, or is
+    None without scripts.
     """
 
     at: datetime | None
     estate: CheckedEstate
     results: Sequence[MessageResult]
-    tried: Check | None = None
+    with_scripts: Check | None = None
 
     @property
-    def shown(self) -> Check:
+    def described(self) -> Check:
         """The state that is described: with the scripts in force, if there are any to try."""
-        return self.tried or self
+        return self.with_scripts or self
 
     @cached_property
     def trial(self) -> Trial | None:
         """The changes by scripts, or None without scripts."""
-        if self.tried is None:
+        if self.with_scripts is None:
             return None
-        return Trial.of(self.results, self.groups, self.tried.results, self.tried.groups)
+        return Trial.of(self.results, self.groups, self.with_scripts.results, self.with_scripts.groups)
 
     @property
     def evidence(self) -> FileEvidence:
@@ -277,7 +280,7 @@ class Check:
 
     def findings_on(self, group: MessageGroup) -> Sequence[LintFinding]:
         """Return the findings of lint about objects on the path of a group, the worst first."""
-        return self._bearing.on(group)
+        return self._bearing.findings_on(group)
 
     @cached_property
     def _bearing(self) -> BearingFindings:
@@ -343,7 +346,7 @@ def check(
     notes: Sequence[str] = (),
     clock: datetime | None = None,
     environment: str | None = None,
-    say: Callable[[str], None] = lambda text: None,
+    on_progress: Callable[[str], None] = lambda text: None,
 ) -> Check:
     """Decide every message of the transmission queues among exports and scripts (docs/how-to/check.md).
 
@@ -351,8 +354,8 @@ def check(
     complete files that lack them. ``variables`` are those of sqlcmd. The messages of an instance are decided at
     the time of its newest export, or ``at`` (UTC without a zone). ``then`` are scripts to try: everything is
     decided again after them. ``notes`` name inputs that are missing. ``clock`` returns the current time, for notes
-    on times in the future. ``environment`` selects the scripts of one environment in folders. ``say`` is called
-    with the progress.
+    on times in the future. ``environment`` selects the scripts of one environment in folders. ``on_progress`` is
+    called with the progress.
 
     Raises InputError if there is no queue among the files and the other exports show no trouble, if a queue cannot
     be read, or if the instance and database of a script cannot be determined.
@@ -368,7 +371,7 @@ def check(
     evidence = gather(paths, options)
     evidence = replace(evidence, log=replace(evidence.log, notes=(*notes, *evidence.log.notes)))
     estate = CheckedEstate.of(evidence, _times(evidence, at))
-    results = follow_results(estate, decide_all(estate, say), say=say)
+    results = follow_results(estate, decide_all(estate, on_progress), on_progress=on_progress)
     done = Check(at, estate, results, _try(estate, results, then, options, at) if then else None)
     if not evidence.has_queue and not done.troubles:
         raise no_queue(paths, evidence.log.notes[1:])
@@ -407,7 +410,7 @@ def find_notes(done: Check) -> list[str]:
     return [
         *done.evidence.log.notes,
         *notes_on_times(done, done.evidence.instances),
-        *_note_older_exports(done.shown),
+        *_note_older_exports(done.described),
     ]
 
 
@@ -416,8 +419,8 @@ def _note_older_exports(done: Check) -> Iterator[str]:
     passed_pairs = {
         (message_group.first.case.instance, hop.instance_name)
         for message_group in done.groups
-        for path_way in (() if message_group.path is None else message_group.path.all_ways)
-        for hop in path_way.hop_path.hops
+        for possible_path in (() if message_group.path is None else message_group.path.all_paths)
+        for hop in possible_path.hop_path.hops
     }
     for sender, name in sorted(passed_pairs):
         sent_at, exported_at = (done.evidence.views.newest(instance_name) for instance_name in (sender, name))

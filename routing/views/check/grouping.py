@@ -67,13 +67,13 @@ class GroupAdvice:
 class MessageGroup:
     """Messages with one result, oldest first.
 
-    ``near`` are routes and services that almost matched. ``advice`` are the remedies with their places, and is
-    empty if the routing is correct and SQL Server reports no trouble. Without a verdict, both hold for each
+    ``near_misses`` are routes and services that almost matched. ``advice`` are the remedies with their places, and
+    is empty if the routing is correct and SQL Server reports no trouble. Without a verdict, both hold for each
     possible one.
     """
 
     results: Sequence[MessageResult]
-    near: Sequence[NearMiss]
+    near_misses: Sequence[NearMiss]
     advice: Sequence[GroupAdvice]
 
     @property
@@ -180,7 +180,7 @@ class MessageGroup:
     @property
     def is_failing(self) -> bool:
         """True if the messages leave their instance and do not arrive or are not acknowledged."""
-        return self.path is not None and bool(self.path.failing)
+        return self.path is not None and bool(self.path.failing_paths)
 
     @property
     def is_led_by_status(self) -> bool:
@@ -208,7 +208,7 @@ class MessageGroup:
         if not self.first.case.is_on_its_way:
             is_dropped = self.verdict.outcome is Outcome.DROPPED
             return ProblemKind.DROPPED if is_dropped else ProblemKind.STUCK
-        if self.path is not None and self.path.failing:
+        if self.path is not None and self.path.failing_paths:
             return ProblemKind.DROPPED if self.path.end in IS_DROPPED else ProblemKind.STUCK
         if self.is_silent:
             return ProblemKind.NOT_ACKNOWLEDGED
@@ -279,7 +279,7 @@ class _PathNumbers:
 class _NearMissesAndRemedies(NamedTuple):
     """The near misses of messages, and their remedies."""
 
-    near: SharedTuple[NearMiss] = NOTHING_NEAR
+    near_misses: SharedTuple[NearMiss] = NOTHING_NEAR
     remedies: tuple[Remedy, ...] = ()
 
 
@@ -341,7 +341,7 @@ class _Adviser:
         verdict = case.verdict
         if verdict is None:
             return self._help_in_common(case, facts)
-        if case.is_on_its_way and (case.path is None or not case.path.failing):
+        if case.is_on_its_way and (case.path is None or not case.path.failing_paths):
             return _NearMissesAndRemedies()
         alike = (facts, verdict.broker_instance, verdict.matching_step, case.from_service)
         if alike not in self._known:
@@ -354,7 +354,7 @@ class _Adviser:
             near, remedies = find_remedies(case.path, sent, self._estate)
             return _NearMissesAndRemedies(_shared(near), tuple(remedies))
         stuck = self._estate.describe_stuck(sent, verdict)
-        return _NearMissesAndRemedies(_shared(stuck.near), (remedy_of(stuck),))
+        return _NearMissesAndRemedies(_shared(stuck.near_misses), (remedy_of(stuck),))
 
     def _help_in_common(self, case: MessageCase, facts: _Facts) -> _NearMissesAndRemedies:
         """Find the near misses and remedies that all possible verdicts of a case have in common.
@@ -375,7 +375,7 @@ class _Adviser:
             common = remedies.pop() if len(remedies) == 1 else ()
             common = tuple(remedy.with_confidence_at_most(Confidence.LIKELY) for remedy in common)
             self._known[alike] = _NearMissesAndRemedies(
-                _shared(near_in_common([helped.near for helped in helps])), common
+                _shared(near_in_common([helped.near_misses for helped in helps])), common
             )
         helped = self._known[alike]
         is_contradicted = all(
@@ -399,7 +399,7 @@ class _Adviser:
 
     def _is_about_routes(self, gaps: tuple[KnowledgeGap, ...]) -> bool:
         if gaps not in self._about_routes:
-            self._about_routes[gaps] = any(gap.what in OF_ROUTES for gap in gaps)
+            self._about_routes[gaps] = any(gap.missing in OF_ROUTES for gap in gaps)
         return self._about_routes[gaps]
 
     def make(self, results: Iterable[MessageResult], helped: _NearMissesAndRemedies) -> MessageGroup:
@@ -407,7 +407,7 @@ class _Adviser:
         ordered = sorted(
             results, key=lambda result: (result.row["enqueue_time"], result.row["message_sequence_number"])
         )
-        bare = MessageGroup(ordered, helped.near, ())
+        bare = MessageGroup(ordered, helped.near_misses, ())
         on_path = [GroupAdvice(remedy, len(ordered), is_of_routes=True) for remedy in helped.remedies]
         counted_remedies = self._statuses.answer(ordered, is_failing=bare.is_failing, has_remedy=bool(on_path))
         status_remedies = [
@@ -421,7 +421,7 @@ class _Adviser:
         all_advice = (*status_remedies, *on_path) if is_away else (*on_path, *status_remedies)
         server = self._estate.server
         allowed = [replace(advice, remedy=allow_on_managed(server, advice.remedy)) for advice in all_advice]
-        return MessageGroup(ordered, helped.near, tuple(allowed))
+        return MessageGroup(ordered, helped.near_misses, tuple(allowed))
 
     def _remedies_of_silence(self, bare: MessageGroup) -> list[Remedy]:
         case = bare.first.case

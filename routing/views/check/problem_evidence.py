@@ -18,14 +18,14 @@ from routing.document import Block, Cell, DataTable, ListItem, Paragraph, Tone, 
 from routing.lint.lint_estate import LintFinding
 from routing.render.phrases import cut, named, shorten, when, where
 from routing.render.wording import count
-from routing.rules.judging import JudgedPath, PathWay
+from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.observed import NumberAgreement
 from routing.rules.text import AROUND, BROKER_OFF, CASE, EXPIRED, NOT_YET, OTHER_BROKER, SLASH
 from routing.terms import Ending
 from routing.views.check.checking import Check, severity_of
 from routing.views.check.grouping import MessageGroup
 from routing.views.check.problems import MessageProblem, state_silence, state_status
-from routing.views.path_blocks import ENDING_WORDS, HAZARD, way_blocks
+from routing.views.path_blocks import ENDING_WORDS, HAZARD, path_blocks
 
 _V = TypeVar("_V", int, str)
 _FEW = 3
@@ -93,8 +93,8 @@ def list_evidence(
     lines: dict[str, None] = {}
     for group in problem.groups:
         lines |= dict.fromkeys(_state_decision(group))
-        lines |= dict.fromkeys(_list_near(group.near, limits.evidence))
-    lines |= dict.fromkeys(_list_statuses(problem, problem.whole, limits.evidence))
+        lines |= dict.fromkeys(_list_near(group.near_misses, limits.evidence))
+    lines |= dict.fromkeys(_list_statuses(problem, problem.combined_group, limits.evidence))
     line_limit = None if limits.evidence is None else limits.evidence * 4
     yield from (ListItem(line, indent=1) for line in shorten(lines, line_limit))
     yield from _list_paths(number, problem, knowledge, places, limits)
@@ -123,7 +123,7 @@ def _table_of_groups(problem: MessageProblem, limits: ReportLimits) -> DataTable
 
 
 def _name_oldest(problem: MessageProblem) -> str:
-    name = name_result(problem.whole.first)
+    name = name_result(problem.combined_group.first)
     return name if problem.count == 1 else f"the oldest is {name}"
 
 
@@ -177,7 +177,7 @@ def _list_near(near: Sequence[NearMiss], most: int | None) -> Iterator[str]:
     def state(miss: NearMiss) -> str:
         place = where(miss.instance, miss.database)
         why = ", ".join(_DIFFERENCES[word] for word in miss.differences)
-        if miss.what == ROUTE:
+        if miss.object_type == ROUTE:
             return f"near: route {named(miss.name)} of {place} names {named(miss.service)}: {why}"
         return f"near: {place} holds service {named(miss.name)}: {why}"
 
@@ -265,17 +265,17 @@ def _list_paths(
 
 def list_path(path: JudgedPath, hops: int | None, most: int | None, indent: int = 0) -> Iterator[Block]:
     """Yield the paths there and back, failing ones first. Paths above the limit are counted."""
-    if not path.there:
+    if not path.forward_paths:
         yield ListItem("there are more paths than are followed", indent=indent)
         return
-    if len(path.there) == 1 and len(path.there[0].hop_path.hops) == 1:
+    if len(path.forward_paths) == 1 and len(path.forward_paths[0].hop_path.hops) == 1:
         # Only the target address is known, which is printed above.
         return
-    yield from _list_ways("there", path.there, path, hops, most, indent)
+    yield from _list_direction("there", path.forward_paths, path, hops, most, indent)
     if path.has_multiple_targets:
         yield ListItem(HAZARD, indent=indent)
-    if path.back:
-        yield from _list_ways("and back, the acknowledgement", path.back, path, hops, most, indent)
+    if path.return_paths:
+        yield from _list_direction("and back, the acknowledgement", path.return_paths, path, hops, most, indent)
     elif path.is_back_unknown:
         words = "and back: not known, because the sending service or its broker instance is not known"
         yield ListItem(words, indent=indent)
@@ -286,25 +286,30 @@ def list_path(path: JudgedPath, hops: int | None, most: int | None, indent: int 
         )
 
 
-def _list_ways(
-    title: str, path_ways: Sequence[PathWay], path: JudgedPath, hops: int | None, most: int | None, indent: int
+def _list_direction(
+    title: str,
+    possible_paths: Sequence[PossiblePath],
+    path: JudgedPath,
+    hops: int | None,
+    most: int | None,
+    indent: int,
 ) -> Iterator[Block]:
-    failing = set(path.failing)
-    ordered = sorted(path_ways, key=lambda path_way: path_way not in failing)
-    if len(path_ways) == 1:
+    failing = set(path.failing_paths)
+    ordered = sorted(possible_paths, key=lambda possible_path: possible_path not in failing)
+    if len(possible_paths) == 1:
         yield ListItem(f"{title}:", indent=indent)
     else:
         or_more = " or more" if path.is_cut else ""
-        number = sum(path_way in failing for path_way in path_ways)
+        number = sum(possible_path in failing for possible_path in possible_paths)
         fail = "fails" if number == 1 else "fail"
-        which = f"{len(path_ways)}{or_more} paths that the transport may take; {number or 'none'} {fail}"
+        which = f"{len(possible_paths)}{or_more} paths that the transport may take; {number or 'none'} {fail}"
         yield ListItem(f"{title}, by {which}:", indent=indent)
-    for number, path_way in enumerate(ordered[:most], 1):
-        if len(path_ways) > 1:
+    for number, possible_path in enumerate(ordered[:most], 1):
+        if len(possible_paths) > 1:
             yield Paragraph(f"path {number}", indent + 1)
-        yield from way_blocks(path_way.hop_path, _ENDINGS, hops, indent + 1)
-    if most is not None and len(path_ways) > most:
-        yield Paragraph(f"and {len(path_ways) - most} more paths (--verbose lists all)", indent + 1)
+        yield from path_blocks(possible_path.hop_path, _ENDINGS, hops, indent + 1)
+    if most is not None and len(possible_paths) > most:
+        yield Paragraph(f"and {len(possible_paths) - most} more paths (--verbose lists all)", indent + 1)
 
 
 def list_needed(

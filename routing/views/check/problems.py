@@ -19,7 +19,7 @@ from routing.errors import quote
 from routing.importing.catalog.cell_values import UnknownTime
 from routing.render.phrases import count_places, named, when, where
 from routing.render.wording import count, format_duration
-from routing.rules.judging import JudgedPath, PathWay
+from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.timeline import moment_of
 from routing.terms import NOT_KNOWN, Ending, Outcome, PathEnd, Reason
 from routing.views.check.checking import Check
@@ -30,21 +30,21 @@ from routing.views.check.grouping import STUCK_KINDS, GroupAdvice, MessageGroup,
 class MessageProblem:
     """Groups of messages with one outcome, one cause and one remedy, the largest first.
 
-    ``what`` is the outcome with its reason and end, ``why`` a sentence. ``advice`` is about all of them, and
-    ``whole`` is all of them as one group.
+    ``headline`` is the outcome with its reason and end, ``why`` a sentence. ``advice`` is about all of them, and
+    ``combined_group`` is all of them as one group.
     """
 
     kind: ProblemKind
-    what: str
+    headline: str
     why: str
     groups: Sequence[MessageGroup]
     advice: Sequence[GroupAdvice]
-    whole: MessageGroup
+    combined_group: MessageGroup
 
     @property
     def count(self) -> int:
         """The number of its messages."""
-        return len(self.whole.results)
+        return len(self.combined_group.results)
 
     @property
     def first(self) -> MessageGroup:
@@ -53,7 +53,7 @@ class MessageProblem:
 
     def keeps(self, result: MessageResult) -> bool:
         """Return True if this problem keeps the message."""
-        return any(kept is result for kept in self.whole.results)
+        return any(one is result for one in self.combined_group.results)
 
     def state_messages(self) -> str:
         """State number, sender and service: "4 messages from 'A', database 'B' to …"."""
@@ -190,14 +190,14 @@ def _state_end(path: JudgedPath | None) -> str:
     failure = None if path is None else path.first_failure
     if path is None or failure is None:
         return ""
-    failed_path, alike = failure.hop_path, path.back if failure.is_return else path.there
-    failing = sum(path_way in path.failing for path_way in alike)
+    failed_path, alike = failure.hop_path, path.return_paths if failure.is_return else path.forward_paths
+    failing = sum(possible_path in path.failing_paths for possible_path in alike)
     by = "" if failing == len(alike) else f"by {failing:,} of {len(alike):,} paths "
     end = "no acknowledgement comes back from" if failure.is_return else f"{path.end} at"
     return f", but {by}{end} {named(failed_path.instance)} ({_name_reason(failure)})"
 
 
-def _name_reason(failure: PathWay) -> str:
+def _name_reason(failure: PossiblePath) -> str:
     hop_path = failure.hop_path
     if hop_path.ending is Ending.LOOP:
         return f"it comes back to {named(hop_path.instance)}"
@@ -287,7 +287,7 @@ def state_answer(
         return line
     more_troubles = f", and {count(len(troubles) - 1, 'more trouble')}" if troubles[1:] else ""
     where_found = "the other exports show" if total is None else "beside them"
-    return f"{line[:-1]}; {where_found}: {troubles[0].what}{more_troubles}."
+    return f"{line[:-1]}; {where_found}: {troubles[0].summary}{more_troubles}."
 
 
 def _state_refused(problems: Sequence[MessageProblem], total: int, log: ReadLog) -> str:
@@ -338,7 +338,7 @@ def _state_messages(problems: Sequence[MessageProblem], total: int) -> str:
 def _count_unknown_ends(problems: Iterable[MessageProblem]) -> int:
     """Count the messages that are on their way to an unknown end."""
     on_their_way = (problem for problem in problems if problem.kind is ProblemKind.NOTHING)
-    return sum(result.end == NOT_KNOWN for problem in on_their_way for result in problem.whole.results)
+    return sum(result.end == NOT_KNOWN for problem in on_their_way for result in problem.combined_group.results)
 
 
 def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str]:
@@ -430,7 +430,9 @@ def state_counts(done: Check) -> str:
 
 def _state_ends(done: Check) -> str:
     """State the ends of messages that leave their instance and are not acknowledged."""
-    ends = Counter(result.path.end for result in done.results if result.path is not None and result.path.failing)
+    ends = Counter(
+        result.path.end for result in done.results if result.path is not None and result.path.failing_paths
+    )
     if not ends:
         return ""
     end_counts = ", ".join(f"{ends[end]:,} {end}" for end in PathEnd if ends[end])

@@ -169,7 +169,7 @@ def path(
 
 def _message_lines(judged: JudgedQuestion) -> list[Line]:
     """List the lines on the message's own columns (section 0)."""
-    message, dialog, is_described = judged.message, judged.dialog, judged.asked.is_described
+    message, dialog, is_described = judged.message, judged.dialog, judged.question.is_described
     sent_by = "INITIATOR" if message.is_initiator else "TARGET"
     lines = [
         line(
@@ -194,11 +194,11 @@ def _message_lines(judged: JudgedQuestion) -> list[Line]:
 
 def _time(judged: JudgedQuestion) -> str:
     """Return the word for the source of the decision time."""
-    if judged.asked.as_of is not None:
+    if judged.question.as_of is not None:
         return "AS_OF"
-    if judged.asked.is_described:
+    if judged.question.is_described:
         return "ASKED"
-    return "ENQUEUED" if judged.asked.row["observed_at"] is None else "OBSERVED"
+    return "ENQUEUED" if judged.question.row["observed_at"] is None else "OBSERVED"
 
 
 def _broker_line(judged: JudgedQuestion) -> Line:
@@ -251,15 +251,15 @@ def _step_lines(judged: JudgedQuestion, search: ShownSearch, instance: SqlInstan
     for step in (*(step.number for step in STEPS), MatchingStep.NO_MATCH):
         common = {"search": search.number, "step": int(step)}
         awaited = find_awaited(judged, search) if step is MatchingStep.ROUTE_REQUEST else None
-        asker = None if awaited is None else awaited.message_id
+        opening_message = None if awaited is None else awaited.message_id
         broker = search.route_search.broker
-        lines.append(line("STEP", _step(step, search), **common, broker_instance=broker, name=asker))
+        lines.append(line("STEP", _step(step, search), **common, broker_instance=broker, name=opening_message))
         lines += routes.by_step.get(step, [])
         if step is search.route_search.step:
             lines += id_lines(judged, search)
         if step is MatchingStep.ROUTE_REQUEST and search.route_search.asks:
             lines += pending_request_lines(judged, search, int(step))
-    return [*lines, *routes.others]
+    return [*lines, *routes.other_lines]
 
 
 def _step(step: MatchingStep, search: ShownSearch) -> str:
@@ -410,13 +410,13 @@ def explain(
     """
     source, as_of = open_source(tables, as_of, spark)
     posed = pose(source, question, as_of)
-    kept_tables = source.read_kept(posed.asked.row, is_described=posed.asked.is_described)
+    kept_tables = source.read_kept(posed.question.row, is_described=posed.question.is_described)
     latest = None if clock is None else micros_of(latest_time(clock))
-    background = MessageBackground.of_columns(posed.near, kept_tables, posed.asked.row, latest)
+    background = MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row, latest)
     evidence = gather_beside(exports)
     read_facts = beside(posed.read_facts, evidence)
-    answered = answer(posed.asked, posed.known_tables, background, read_facts, evidence)
-    return replace(answered, others=posed.others)
+    answered = answer(posed.question, posed.known_tables, background, read_facts, evidence)
+    return replace(answered, others=posed.other_count)
 
 
 def answer(

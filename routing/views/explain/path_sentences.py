@@ -146,8 +146,8 @@ def _step(line: Line) -> str:
     if finding == "MATCHED" and step == MatchingStep.ROUTE_REQUEST:
         answer = "yes, none is pending: the message opens a request and waits"
         if line["name"] is not None:
-            asker = quote_name(line["name"])
-            answer = f"yes, its conversation waits for the route that its message {asker} has asked for"
+            opening_message = quote_name(line["name"])
+            answer = f"yes, its conversation waits for the route that its message {opening_message} has asked for"
     return f"step {int(step)}, {STEP_TITLES[step]}: {answer}"
 
 

@@ -89,9 +89,9 @@ def searches(judged: JudgedQuestion) -> list[ShownSearch]:
     # A request after the message came back shows the route that led back.
     ends_first = is_requested and verdict.rerouted_from is None
     first = ShownSearch(1, decision.first, ends_first, _hangs_on_dialog(judged, decision.first))
-    if decision.again is None or ends_first or first.is_undecided:
+    if decision.second is None or ends_first or first.is_undecided:
         return [first]
-    return [first, ShownSearch(2, decision.again, is_requested, _hangs_on_dialog(judged, decision.again))]
+    return [first, ShownSearch(2, decision.second, is_requested, _hangs_on_dialog(judged, decision.second))]
 
 
 def _hangs_on_dialog(judged: JudgedQuestion, route_search: RouteSearch) -> bool:
@@ -195,7 +195,7 @@ class ListedRoutes:
     """The lines of routes by step, and the number of other routes in the table."""
 
     by_step: dict[MatchingStep, list[Line]]
-    others: list[Line]
+    other_lines: list[Line]
 
 
 def list_routes(routes: list[SearchedRoute], number: int) -> ListedRoutes:
@@ -211,8 +211,10 @@ def list_routes(routes: list[SearchedRoute], number: int) -> ListedRoutes:
         if len(near_routes) > SHOWN:
             unlisted = len(near_routes) - SHOWN
             by_step[step].append(line("OTHER_ROUTES", "MORE", search=number, step=int(step), count=unlisted))
-    far = sum(not searched.is_near for searched in routes)
-    return ListedRoutes(by_step, [line("OTHER_ROUTES", "OTHER", search=number, count=far)] if far else [])
+    far_count = sum(not searched.is_near for searched in routes)
+    return ListedRoutes(
+        by_step, [line("OTHER_ROUTES", "OTHER", search=number, count=far_count)] if far_count else []
+    )
 
 
 def _route_line(searched: SearchedRoute, number: int) -> Line:

@@ -67,7 +67,7 @@ class ShownNames:
     all: int
 
     @property
-    def others(self) -> int:
+    def other_count(self) -> int:
         """The number of names that are shown as one."""
         return self.all - len(self.names)
 

@@ -27,7 +27,7 @@ _NO_ROW = -1
 
 @dataclass(frozen=True)
 class MessageGrid:
-    """A table that groups the cells or moments by some columns, ``by`` (column, head, kind).
+    """A table that groups the cells or moments by some columns, ``group_columns`` (column, head, kind).
 
     Only the endings in ``only`` count. ``has_endings`` adds a column for each ending. ``in_time`` sorts by the
     first column, not by the number of messages. ``has_ids`` gives rows anchors for the links of charts. All of its
@@ -36,7 +36,7 @@ class MessageGrid:
 
     id: str
     caption: str
-    by: tuple[tuple[str, str, str], ...]
+    group_columns: tuple[tuple[str, str, str], ...]
     only: tuple[str, ...] = ENDINGS
     has_endings: bool = False
     has_age: bool = False
@@ -96,7 +96,7 @@ class GridGroup:
 class FilledGrid:
     """A table of all messages, with the row number of each cell or moment (`_NO_ROW` if it has none)."""
 
-    made: PageTable
+    page_table: PageTable
     rows: Sequence[int]
 
 
@@ -114,7 +114,7 @@ class TableFiller:
 
     def fill(self, grid: MessageGrid, rows: Sequence[MessageCell | MessageMoment]) -> FilledGrid:
         """Return a table of all cells or moments."""
-        columns = [column for column, _, _ in grid.by]
+        columns = [column for column, _, _ in grid.group_columns]
         keys = [tuple(row._asdict()[column] for column in columns) for row in rows]
         groups: dict[tuple[Any, ...], GridGroup] = {}
         for key, row in zip(keys, rows, strict=True):
@@ -148,12 +148,12 @@ class TableFiller:
     def _place(self, grid: MessageGrid, group: GridGroup) -> tuple[Any, ...]:
         names = tuple(
             (value is None, value if column == "at" else self.name(column, value))
-            for (column, _, _), value in zip(grid.by, group.key, strict=True)
+            for (column, _, _), value in zip(grid.group_columns, group.key, strict=True)
         )
         return (names, ()) if grid.in_time else (-group.messages, names, tuple(map(str, group.key)))
 
     def _heads(self, grid: MessageGrid) -> list[tuple[str, str]]:
-        heads = [(head, kind) for _, head, kind in grid.by]
+        heads = [(head, kind) for _, head, kind in grid.group_columns]
         if grid.has_endings:
             heads += [(word, NUMBER) for word in self.endings]
         heads.append((MESSAGES, NUMBER))
@@ -164,7 +164,7 @@ class TableFiller:
         return heads
 
     def _read(self, grid: MessageGrid, group: GridGroup) -> Iterable[str]:
-        for (column, _, _), value in zip(grid.by, group.key, strict=True):
+        for (column, _, _), value in zip(grid.group_columns, group.key, strict=True):
             yield minute(value) if column == "at" else self.name(column, value)
         if grid.has_endings:
             yield from (f"{group.endings.get(word, 0):,}" for word in self.endings)
@@ -183,7 +183,7 @@ class TableFiller:
 
 
 def _count_others(kind: str, names: ShownNames) -> str:
-    return count(names.others, f"other {kind}") if names.names else f"all {count(names.others, kind)}"
+    return count(names.other_count, f"other {kind}") if names.names else f"all {count(names.other_count, kind)}"
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def fill_tables(report: Report, cube: ReportCube, filler: TableFiller) -> tuple[
         [(number, filler.name(column, value)) for value, number in of_column.items() if value != UNTOLD]
         for column, of_column in numbers.items()
     )
-    tables = {name: filled_table.made for name, filled_table in (filled | over_time).items()}
+    tables = {name: filled_table.page_table for name, filled_table in (filled | over_time).items()}
     return tables, PageFilter(instances, services, data)
 
 

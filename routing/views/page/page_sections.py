@@ -207,9 +207,8 @@ def _troubles(troubles: Sequence[EstateTrouble]) -> PageSection:
 
 
 def _title(trouble: EstateTrouble) -> str:
-    return (
-        f"{trouble.kind}: {trouble.what} ({where(trouble.remedy.place.instance, trouble.remedy.place.database)})"
-    )
+    place = trouble.remedy.place
+    return f"{trouble.kind}: {trouble.summary} ({where(place.instance, place.database)})"
 
 
 def list_reasons(report: Report) -> list[ReportProblem]:

@@ -174,7 +174,7 @@ def _folded(cube: ReportCube) -> list[str]:
     return [
         f"This page names {len(names.names):,} of {names.all:,} {kind}, and adds up all others."
         for kind, names in pairs
-        if names.others
+        if names.other_count
     ]
 
 

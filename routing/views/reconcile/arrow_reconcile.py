@@ -75,13 +75,13 @@ class EpisodeQuestions:
     """The questions of a bucket's episodes, which are added in parts.
 
     ``first`` are the episodes that ask each question first, in the order of the numbers of the ``count``
-    questions. ``alone`` counts the episodes with their own question, which have the numbers -1, -2, ….
+    questions. ``single_count`` counts the episodes with their own question, which have the numbers -1, -2, ….
     """
 
     judge: MessageJudge
     first: list[pyarrow.Table] = field(default_factory=list)
     count: int = 0
-    alone: int = 0
+    single_count: int = 0
     _keys: dict[tuple[Any, ...], int] = field(default_factory=dict)
     _spans: TimelineTable = field(default_factory=TimelineTable)
     _span_count: int = 0
@@ -106,8 +106,10 @@ class EpisodeQuestions:
             pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(keys)), alike, numbers
         )
         count = is_alone.true_count
-        single_numbers = pyarrow.array(range(-1 - self.alone, -1 - self.alone - count, -1), pyarrow.int64())
-        self.alone += count
+        single_numbers = pyarrow.array(
+            range(-1 - self.single_count, -1 - self.single_count - count, -1), pyarrow.int64()
+        )
+        self.single_count += count
         return pc.replace_with_mask(all_numbers, is_alone, single_numbers)
 
     def _number_alike(self, episodes: pyarrow.Table, keys: pyarrow.Array) -> pyarrow.Array:
@@ -141,8 +143,8 @@ class EpisodeQuestions:
         self.count += len(new)
         return numbers
 
-    def judge_all(self, alone: Iterable[pyarrow.Table]) -> JudgedEpisodes:
-        """Return all questions, judged: first the shared ones, then those of the episodes in ``alone``.
+    def judge_all(self, single_episodes: Iterable[pyarrow.Table]) -> JudgedEpisodes:
+        """Return all questions, judged: first the shared ones, then those of the episodes in ``single_episodes``.
 
         The judge knows the route requests of the single ones.
         """
@@ -156,7 +158,7 @@ class EpisodeQuestions:
                 predictor = predictor_of(self.judge, rows)
                 for episode in map(episode_of, rows):
                     judged.add(episode, predictor.predict(episode), *next(spreads))
-        for table in alone:
+        for table in single_episodes:
             rows = rows_of(table)
             predictor = predictor_of(self.judge, rows)
             for episode in map(episode_of, rows):
@@ -282,18 +284,21 @@ class BucketedEpisodes:
     def judge_all(self) -> CauseSearch:
         """Judge all episodes, and return a search for causes that has noted them."""
         self.judge.find_openers(self._list_asking())
-        search, alone = CauseSearch(self.judge.network), self.buckets.open("alone")
+        search, single_episodes = CauseSearch(self.judge.network), self.buckets.open("alone")
         with no_search_for_cycles():
             for bucket in range(self.buckets.count):
-                judged = self._judge(bucket, alone)
+                judged = self._judge(bucket, single_episodes)
                 if judged is not None:
                     search.note(judged.groups)
                     self._judged.store(bucket, judged)
         self._places.close()
         return search
 
-    def _judge(self, bucket: int, alone: BucketedRows) -> JudgedEpisodes | None:
-        """Return the judged questions of a bucket. Episodes with their own question are added to ``alone``."""
+    def _judge(self, bucket: int, single_episodes: BucketedRows) -> JudgedEpisodes | None:
+        """Return the judged questions of a bucket.
+
+        Episodes with their own question are added to ``single_episodes``.
+        """
         import pyarrow
 
         questions, numbers = EpisodeQuestions(self.judge), []
@@ -301,13 +306,13 @@ class BucketedEpisodes:
             numbers.append(questions.number(episodes))
             of_one = _rows_of_one(episodes, numbers[-1])
             if len(of_one):
-                alone.add_to(bucket, of_one)
+                single_episodes.add_to(bucket, of_one)
         if not numbers:
             return None
-        alone.close()
+        single_episodes.close()
         for group_numbers in numbers:
             self._places.add_to(bucket, pyarrow.table({_PLACE: questions.places(group_numbers)}))
-        return questions.judge_all(alone.read_parts(bucket, _EPISODES_AT_ONCE))
+        return questions.judge_all(single_episodes.read_parts(bucket, _EPISODES_AT_ONCE))
 
     def _list_asking(self) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
         """Yield the episodes that may ask for routes, as messages."""

@@ -45,8 +45,8 @@ class ObservedLane:
     """The observations in one place, right and wrong."""
 
     place: ObservedPlace
-    off: list[EpisodeGroup] = field(default_factory=list)
-    right: list[EpisodeGroup] = field(default_factory=list)
+    wrong: list[EpisodeGroup] = field(default_factory=list)
+    correct: list[EpisodeGroup] = field(default_factory=list)
 
 
 def lanes_of(groups: Iterable[EpisodeGroup]) -> dict[ObservedPlace, ObservedLane]:
@@ -59,9 +59,9 @@ def lanes_of(groups: Iterable[EpisodeGroup]) -> dict[ObservedPlace, ObservedLane
         place = ObservedPlace(group_answers.instance, scope_of(group_answers.database), group_answers.service)
         lane = lanes.setdefault(place, ObservedLane(place))
         if group_answers.kind is PairClass.CONTRADICTED:
-            lane.off.append(group)
+            lane.wrong.append(group)
         elif group_answers.kind in MATCHING:
-            lane.right.append(group)
+            lane.correct.append(group)
     return lanes
 
 
@@ -100,13 +100,15 @@ def find_change(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) 
     """
     wrong_since = min(
         wrong_group.first_at
-        for wrong_group in lane.off
+        for wrong_group in lane.wrong
         if _observed_facts(wrong_group.answers) == _observed_facts(group.answers)
     )
     before = [
-        earlier for earlier in lane.right if _is_predicted(earlier.answers, lane) and earlier.last_at < wrong_since
+        earlier
+        for earlier in lane.correct
+        if _is_predicted(earlier.answers, lane) and earlier.last_at < wrong_since
     ]
-    facts_seen_again = {_observed_facts(later.answers) for later in lane.right if later.last_at >= wrong_since}
+    facts_seen_again = {_observed_facts(later.answers) for later in lane.correct if later.last_at >= wrong_since}
     no_longer_seen = [
         earlier
         for earlier in before
@@ -143,7 +145,7 @@ def _differs(right: GroupAnswers, wrong: GroupAnswers) -> bool:
 
 def _is_predicted(right: GroupAnswers, lane: ObservedLane) -> bool:
     """Return True if the tables still predict the earlier correct route for contradicted groups."""
-    return any(right.route_name == wrong_group.answers.route_name for wrong_group in lane.off)
+    return any(right.route_name == wrong_group.answers.route_name for wrong_group in lane.wrong)
 
 
 def find_hidden(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) -> MismatchCause | None:
@@ -328,7 +330,7 @@ class CauseSearch:
             if cause is not None:
                 causes[group.answers] = cause
         for lane in lanes_of(groups).values():
-            for group in lane.off:
+            for group in lane.wrong:
                 cause = self._search(group, lane)
                 if cause is not None:
                     causes[group.answers] = cause

@@ -79,7 +79,7 @@ class ObservedEpisode(NamedTuple):
     observations: int
     broker_told: str | None
     is_arrival: bool
-    seen: SeenMessage
+    message: SeenMessage
     status_text: str | None = None
 
     @classmethod

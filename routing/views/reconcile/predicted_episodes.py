@@ -103,7 +103,7 @@ class EpisodePredictor:
         picks = {decision.pick for decision in question.decisions}
         alternatives = () if len(picks) < 2 else self._alternatives(question)
         in_msdb = message.database in (None, MSDB) or verdict.rerouted_from is not None
-        compared = reconciling.compare(episode.seen, verdict, alternatives, in_msdb=in_msdb)
+        compared = reconciling.compare(episode.message, verdict, alternatives, in_msdb=in_msdb)
         return EpisodePrediction(verdict, len(picks) if len(picks) > 1 else None, compared)
 
     def _alternatives(self, question: _Question) -> list[Verdict]:
@@ -142,7 +142,7 @@ class EpisodePredictor:
         is_queued = episode.source == TRANSMISSION_QUEUE
         # Queue rows that an older release imported have no broker instance.
         named_broker = episode.broker_told if is_queued and episode.broker_told else self.named.get(episode_end)
-        hops = episode.seen.hops_remaining if episode.source == FORWARD_DROPPED else None
+        hops = episode.message.hops_remaining if episode.source == FORWARD_DROPPED else None
         message = RoutedMessage(
             f"{episode.conversation}:{'I' if episode.is_initiator else 'T'}",
             episode.conversation,
@@ -291,7 +291,7 @@ class JudgedEpisodes:
 
 def answers_of(episode: ObservedEpisode, predicted: EpisodePrediction) -> GroupAnswers:
     """Return the facts that episodes of one group share."""
-    verdict, seen_message = predicted.verdict, episode.seen
+    verdict, seen_message = predicted.verdict, episode.message
     return GroupAnswers(
         episode.instance,
         episode.database,

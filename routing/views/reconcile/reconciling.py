@@ -38,7 +38,7 @@ _OBSERVED = "observed_routing"
 TRAFFIC = (_OBSERVED, "messages", "dialogs")
 
 
-def look_at_output(config: Config, opener: TableOpener) -> ReplacedOutput | None:
+def find_output(config: Config, opener: TableOpener) -> ReplacedOutput | None:
     """Return the output to replace, or None if the configuration has none. Raises OutputError."""
     return ledger.open_replaced(opener, config, KEY, RECONCILIATION) if KEY in config.other_outputs else None
 
@@ -156,7 +156,7 @@ def reconcile(
     opener = opener or TableOpener.of_settings(tables.spark, spark)
     config = leave_out_missing(opener, tables.placed(opener.placed))
     progress("reading the tables")
-    place = look_at_output(config, opener)
+    place = find_output(config, opener)
     opened = open_tables(config, opener, place)
     metadata = metadata_of({key: opened_table.version for key, opened_table in opened.items()})
     return _reconcile(

@@ -142,7 +142,7 @@ def _competing(span: TimeInterval[Decision]) -> tuple[tuple[str, ...], tuple[str
 
     Messages that come back to their own instance are decided by msdb's routes, and their rows show only these.
     """
-    picks = {decision.first.pick: decision.again is not None for decision in span.choices}
+    picks = {decision.first.pick: decision.second is not None for decision in span.choices}
     ids = sorted((broker, is_back) for broker, is_back in picks.items() if broker is not None)
     return tuple(b for b, is_back in ids if not is_back), tuple(b for b, is_back in ids if is_back)
 
@@ -183,7 +183,7 @@ def _behind_another(route: EstateRoute, decision: Decision) -> _Why | None:
     """Return the reason why a route to a pickable id is not used, or None if it may be used."""
     search = decision.first
     if route.name == search.route_name:
-        return None if decision.again is None else (COMES_BACK, _COMES_BACK)
+        return None if decision.second is None else (COMES_BACK, _COMES_BACK)
     if not search.choice.is_usable or route.name in {other.name for other in search.choice.routes}:
         return None
     first = f"{quote_name(search.route_name)} names the same id, which has one share"

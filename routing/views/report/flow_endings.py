@@ -14,7 +14,7 @@ from routing.plan.checked_inputs import instances_of
 from routing.plan.paths import PathPlanner
 from routing.rules.estate import SqlInstance
 from routing.rules.following import MessageTrace
-from routing.rules.judging import judge_ways, read_all
+from routing.rules.judging import join_endings, read_all
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, earliest
 from routing.tables.table_columns import TableColumns
@@ -134,9 +134,9 @@ def _end_of(trace: MessageTrace) -> FlowEnd:
     # The recorded requests for routes are not read.
     if any(hop_path.reason is Reason.ROUTE_REQUESTED for hop_path in trace.hop_paths):
         return _UNKNOWN
-    judged = judge_ways(read_all(trace, False))
-    if judged.failing:
-        hop_path = judged.failing[0].hop_path
+    judged = join_endings(read_all(trace, False))
+    if judged.failing_paths:
+        hop_path = judged.failing_paths[0].hop_path
     elif judged.end is PathEnd.DELIVERED and trace.delivered is not None and not trace.is_cut:
         hop_path = trace.delivered
     else:

@@ -87,7 +87,7 @@ class ReportTables:
 
     ``not_known`` are sentences about unavailable parts of the run. ``as_read`` are the tables at the versions that
     the run read. ``runs`` is the table of that name if this run was the last. ``reconciliation`` is the output of
-    `reconcile`. ``seen`` are the tables of queues and endpoints.
+    `reconcile`. ``imported`` are the tables of queues and endpoints.
     """
 
     tables: Mapping[str, Table]
@@ -96,7 +96,7 @@ class ReportTables:
     as_read: Mapping[str, _Input] = field(default_factory=dict)
     runs: Table | None = None
     reconciliation: Table | None = None
-    seen: Mapping[str, Table] = field(default_factory=dict)
+    imported: Mapping[str, Table] = field(default_factory=dict)
 
     @property
     def resolved(self) -> Table:
@@ -115,7 +115,7 @@ def of_tables(tables: Mapping[str, Table]) -> ReportTables:
     tables_read = {key: tables[key] for key in (*READ, _RESOLVED) if key in tables}
     not_known = ("Which run wrote these rows, and how many messages it rejected, is not known.",)
     observed = {key: tables[key] for key in SEEN if key in tables}
-    return ReportTables(tables_read, None, not_known, reconciliation=tables.get(RECONCILIATION), seen=observed)
+    return ReportTables(tables_read, None, not_known, reconciliation=tables.get(RECONCILIATION), imported=observed)
 
 
 def of_config(config: Config, opener: TableOpener) -> ReportTables:
@@ -348,5 +348,5 @@ def _make_report(
         coverage=linted.coverage,
         changes=changes,
         observed=None if report_tables.reconciliation is None else count_observed(report_tables.reconciliation),
-        troubles=read_troubles(report_tables.seen),
+        troubles=read_troubles(report_tables.imported),
     )

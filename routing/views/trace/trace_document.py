@@ -23,11 +23,11 @@ from routing.document import (
 from routing.errors import quote
 from routing.render.wording import count, format_time, mark_outcome, write_json
 from routing.rules.following import HopPath, MessageTrace
-from routing.rules.judging import JudgedPath, PathWay
+from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.pathing import PathWithReturn
 from routing.rules.timeline import moment_of
 from routing.terms import Ending, PathEnd
-from routing.views.path_blocks import ENDING_WORDS, HAZARD, way_blocks
+from routing.views.path_blocks import ENDING_WORDS, HAZARD, path_blocks
 from routing.views.remedy_blocks import list_remedy
 from routing.views.trace.tracing import TraceResult
 
@@ -66,38 +66,51 @@ def _state_path(done: TraceResult, path: PathWithReturn) -> Parts:
     """Return the sentences about the end of a path (D17), and about a partner that does not deliver."""
     judged = path.judged
     parts = _state_end(done, path)
-    failing = sum(path_way in judged.failing for path_way in judged.there)
-    if failing and len(judged.there) > 1:
-        total = len(judged.there)
+    failing = sum(possible_path in judged.failing_paths for possible_path in judged.forward_paths)
+    if failing and len(judged.forward_paths) > 1:
+        total = len(judged.forward_paths)
         which = f"All {total}" if failing == total else f"{failing} of {total}"
         parts.append(f" {which} paths that the transport may take fail.")
-    return [*parts, *(part for path_way in judged.spared for part in _state_spared(path_way))]
+    return [*parts, *(part for possible_path in judged.spared_paths for part in _state_spared(possible_path))]
 
 
 def _state_end(done: TraceResult, path: PathWithReturn) -> Parts:
     judged = path.judged
-    mark = mark_outcome(judged.end)
+    ending_text = mark_outcome(judged.end)
     if judged.end in (PathEnd.DELIVERED, PathEnd.NO_RETURN_PATH):
-        path_way = next(path_way for path_way in judged.there if path_way.end is judged.end)
-        arrival = [mark, f": the message {_end_clause(path_way)}"]
+        possible_path = next(
+            possible_path for possible_path in judged.forward_paths if possible_path.end is judged.end
+        )
+        arrival = [ending_text, f": the message {_end_clause(possible_path)}"]
         if judged.end is PathEnd.NO_RETURN_PATH:
             return [*arrival, ", but ", *_state_lost(judged)]
         return [*arrival, *_state_reply(done, path)]
-    if judged.is_cut and not judged.failing:
-        return [mark, f": {ENDING_WORDS[Ending.TOO_MANY_WAYS]}."]
-    if judged.failing:
-        return [mark, f": the message {_end_clause(judged.failing[0])}."]
-    unknown = next((path_way for path_way in judged.there if path_way.end is PathEnd.NOT_KNOWN), judged.there[0])
+    if judged.is_cut and not judged.failing_paths:
+        return [ending_text, f": {ENDING_WORDS[Ending.TOO_MANY_WAYS]}."]
+    if judged.failing_paths:
+        return [ending_text, f": the message {_end_clause(judged.failing_paths[0])}."]
+    unknown = next(
+        (possible_path for possible_path in judged.forward_paths if possible_path.end is PathEnd.NOT_KNOWN),
+        judged.forward_paths[0],
+    )
     if unknown.hop_path.ending is not Ending.DELIVERED:
-        return [mark, f": the message {_end_clause(unknown)}."]
-    sentence = [mark, f": the message {_end_clause(unknown)}; whether its acknowledgement comes back is not known"]
-    back = next((path_way for path_way in judged.back if path_way.end is PathEnd.NOT_KNOWN), None)
-    return [*sentence, f": {_why_unknown(done)}." if back is None else f": it {_end_clause(back)}."]
+        return [ending_text, f": the message {_end_clause(unknown)}."]
+    sentence = [
+        ending_text,
+        f": the message {_end_clause(unknown)}; whether its acknowledgement comes back is not known",
+    ]
+    unknown_return = next(
+        (possible_path for possible_path in judged.return_paths if possible_path.end is PathEnd.NOT_KNOWN), None
+    )
+    return [
+        *sentence,
+        f": {_why_unknown(done)}." if unknown_return is None else f": it {_end_clause(unknown_return)}.",
+    ]
 
 
 def _state_reply(done: TraceResult, path: PathWithReturn) -> Parts:
     """Return the rest of the sentence on a delivered message: the fate of the acknowledgement or reply."""
-    if path.judged.back:
+    if path.judged.return_paths:
         return [", and its acknowledgement ", TonedText("comes back", Tone.GOOD), "."]
     # Its own instance delivers it, so it needs no acknowledgement. A reply may still be stuck.
     if path.is_back_unknown:
@@ -119,7 +132,7 @@ def _state_reply(done: TraceResult, path: PathWithReturn) -> Parts:
 
 def _state_lost(judged: JudgedPath) -> Parts:
     """Return the sentence on an acknowledgement that does not come back."""
-    failing_reply = next(path_way for path_way in judged.failing if path_way.is_return)
+    failing_reply = next(possible_path for possible_path in judged.failing_paths if possible_path.is_return)
     ending = f", it {_end_clause(failing_reply)}"
     if failing_reply.hop_path.ending is Ending.DELIVERED:
         ending += ", which did not send the message"
@@ -131,26 +144,28 @@ def _state_lost(judged: JudgedPath) -> Parts:
     ]
 
 
-def _state_spared(path_way: PathWay) -> Parts:
+def _state_spared(possible_path: PossiblePath) -> Parts:
     """Return the sentence on a path that fails while another partner of the same route delivers."""
     subject = (
         "an acknowledgement that takes the other partner"
-        if path_way.is_return
+        if possible_path.is_return
         else "a message that takes its partner"
     )
-    end = path_way.hop_path.ending if path_way.end is PathEnd.NO_RETURN_PATH else path_way.end
+    end = possible_path.hop_path.ending if possible_path.end is PathEnd.NO_RETURN_PATH else possible_path.end
     unacknowledged = (
-        " and is not acknowledged" if path_way.end is PathEnd.NO_RETURN_PATH and not path_way.is_return else ""
+        " and is not acknowledged"
+        if possible_path.end is PathEnd.NO_RETURN_PATH and not possible_path.is_return
+        else ""
     )
     return [
         " The other partner does not: ",
         mark_outcome(end),
-        f", {subject} {_end_clause(path_way)}{unacknowledged}.",
+        f", {subject} {_end_clause(possible_path)}{unacknowledged}.",
     ]
 
 
-def _end_clause(path_way: PathWay) -> str:
-    return _END_CLAUSES[path_way.hop_path.ending](path_way.hop_path)
+def _end_clause(possible_path: PossiblePath) -> str:
+    return _END_CLAUSES[possible_path.hop_path.ending](possible_path.hop_path)
 
 
 def _number_reason(path: HopPath) -> str:
@@ -208,7 +223,7 @@ def _trace(direction: str, trace: MessageTrace) -> Iterator[Block]:
     shown_paths: Sequence[HopPath] = trace.hop_paths[:_SHOWN]
     if len(trace.hop_paths) == 1:
         yield DocumentHeading(f"{direction}:", 3)
-        yield from way_blocks(trace.hop_paths[0], indent=1)
+        yield from path_blocks(trace.hop_paths[0], indent=1)
         return
     agree = {True: "all end alike", False: "they end differently", None: "not all are followed"}[trace.ways_agree]
     or_more = " or more" if trace.is_cut else ""
@@ -217,7 +232,7 @@ def _trace(direction: str, trace: MessageTrace) -> Iterator[Block]:
     )
     for number, hop_path in enumerate(shown_paths, 1):
         yield Paragraph(f"path {number}", 1)
-        yield from way_blocks(hop_path, indent=2)
+        yield from path_blocks(hop_path, indent=2)
     if len(trace.hop_paths) > _SHOWN:
         more_paths = count(len(trace.hop_paths) - _SHOWN, "more path")
         yield Paragraph(f"and {more_paths} (--format json has all)", 1)

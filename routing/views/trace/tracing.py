@@ -134,8 +134,8 @@ def trace(
     """
     source, as_of = open_source(tables, as_of, spark)
     posed = pose(source, question, as_of)
-    judged = judge_question(posed.asked, posed.known_tables)
-    from_service = text.empty_as_null(posed.asked.row["from_service_name"])
+    judged = judge_question(posed.question, posed.known_tables)
+    from_service = text.empty_as_null(posed.question.row["from_service_name"])
     services = {judged.message.service, *([from_service] if from_service else [])}
     inputs = _read_inputs(source.inputs)
     paths = _paths(judged, inputs.network_for(services), from_service)
@@ -143,19 +143,19 @@ def trace(
     read_facts = beside(lambda: source.describe_path_facts(inputs.settings, services), evidence)
     judged_paths = tuple(_judged_paths(paths, (judged.message.instance, judged.message.database)))
     remedies = find_path_remedies(judged, judged_paths, read_facts)
-    if evidence is not None and not any(path.failing for path in judged_paths):
-        kept_tables = source.read_kept(posed.asked.row, is_described=posed.asked.is_described)
-        status = MessageBackground.of_columns(posed.near, kept_tables, posed.asked.row).status
+    if evidence is not None and not any(path.failing_paths for path in judged_paths):
+        kept_tables = source.read_kept(posed.question.row, is_described=posed.question.is_described)
+        status = MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row).status
         remedies = (*find_reported_remedies(judged, status, evidence, read_facts), *remedies)
     rows = way_rows(paths), hop_rows(paths)
-    return TraceResult(judged.message, from_service, paths, *rows, posed.others, remedies)
+    return TraceResult(judged.message, from_service, paths, *rows, posed.other_count, remedies)
 
 
 def _judged_paths(paths: Iterable[PathWithReturn], sender: Place) -> Iterator[JudgedPath]:
     """Yield each judged path, and the reply to a message that its own instance delivers."""
     for path in paths:
         yield path.judged
-        if path.back is not None and not path.judged.back:
+        if path.back is not None and not path.judged.return_paths:
             yield judge_reply(path.back, sender)
 
 

@@ -47,7 +47,7 @@ class _Answers:
 
         return call
 
-    def look(self, keys: Iterable[str]) -> dict[str, Any]:
+    def open_logs(self, keys: Iterable[str]) -> dict[str, Any]:
         """Open the logs one by one: in between the other run may commit."""
         return {key: log for key in list(keys) if (log := self.look_at(key)) is not None}
 
@@ -119,11 +119,11 @@ def all_states(start: LogsInMemory, programs: tuple[Program, ...], to_come: int)
     while waiting:
         state = waiting.pop()
         yield state
-        for found in _next(state, programs, start.keys, steps, numbers):
-            key = found.key
+        for next_state in _next(state, programs, start.keys, steps, numbers):
+            key = next_state.key
             if key not in seen:
                 seen.add(key)
-                waiting.append(found)
+                waiting.append(next_state)
 
 
 def _next(

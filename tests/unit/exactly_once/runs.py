@@ -137,7 +137,7 @@ def pending(rows: frozenset[Any]) -> frozenset[Any]:
     return frozenset((message, attempt) for message, attempt, _ in rows if is_delayed(message))
 
 
-def told(tables: LogsInMemory) -> list[dict[str, Any]]:
+def counted_runs(tables: LogsInMemory) -> list[dict[str, Any]]:
     """The rows of runs that count, the first one first."""
     rows = tables.logs["runs"].rows() if "runs" in tables.logs else frozenset()
     return [dict(row) for _, row in sorted(rows)]

@@ -7,7 +7,7 @@ import pytest
 from routing.errors import RoutingError
 from tests.log_in_memory import Log, LogsInMemory
 from tests.unit.exactly_once.explorer import State, all_states
-from tests.unit.exactly_once.runs import KEYS, Job, one_after_the_other, told
+from tests.unit.exactly_once.runs import KEYS, Job, counted_runs, one_after_the_other
 
 REVERSED = tuple(reversed(KEYS))
 LOST = "another run wrote to output."
@@ -116,7 +116,7 @@ def _messages(tables: LogsInMemory, version: int) -> frozenset[int]:
 def _faults(state: State) -> list[str]:
     """Return the faults of a state, in which the last recorded run is not completely readable."""
     tables = state.tables(KEYS)
-    counted = told(tables)
+    counted = counted_runs(tables)
     if not counted:
         return []
     expected = one_after_the_other(counted, lambda version: _messages(tables, version))
@@ -134,7 +134,7 @@ def _faults_at_the_end(state: State, mode: str) -> list[str]:
         Job("clean", mode)(tables)
     except RoutingError as error:
         return [str(error)]
-    counted = told(tables)
+    counted = counted_runs(tables)
     expected = one_after_the_other(counted, lambda version: _messages(tables, version))
     keys = KEYS if mode == "incremental" else ("resolved_routes",)
     return [key for key in keys if tables.logs[key].rows() != expected[key]]
@@ -158,7 +158,7 @@ _WITH_NEW = [
         *(pytest.param(start, pair, 0, marks=pytest.mark.long) for start in WITH_DELETES[1:] for pair in ERASING),
     ],
 )
-def test_nothing_that_counts_is_lost(beginning: str, pair: str, to_come: int) -> None:
+def test_no_counted_run_is_lost_in_any_state(beginning: str, pair: str, to_come: int) -> None:
     ends: dict[tuple[str, ...], int] = {}
     # Many states have the same logs.
     ids_by_logs: dict[int, set[str]] = {}
@@ -168,7 +168,7 @@ def test_nothing_that_counts_is_lost(beginning: str, pair: str, to_come: int) ->
         number = state.numbered.number
         if number not in ids_by_logs:
             assert not _faults(state), state
-            ids = [row["run_id"] for row in told(state.tables(KEYS))]
+            ids = [row["run_id"] for row in counted_runs(state.tables(KEYS))]
             ids_by_logs[number] = set(ids)
             assert len(ids) == len(ids_by_logs[number]), state
         for job, run in zip(jobs, state.runs, strict=True):

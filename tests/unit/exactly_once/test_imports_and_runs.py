@@ -11,7 +11,7 @@ from routing.errors import RoutingError
 from tests.log_in_memory import Log, LogsInMemory
 from tests.unit.exactly_once.explorer import Program, State, all_states
 from tests.unit.exactly_once.imports import JOURNAL, WRITTEN, Import
-from tests.unit.exactly_once.runs import KEYS, Job, told
+from tests.unit.exactly_once.runs import KEYS, Job, counted_runs
 
 READ = ("routes", "messages")
 
@@ -36,7 +36,7 @@ def _rows(tables: LogsInMemory) -> dict[str, frozenset[int]]:
 def _older_routes(state: State) -> list[tuple[str, frozenset[int]]]:
     """Return the messages of recorded runs that did not read the messages' routes."""
     tables = state.tables(KEYS)
-    read = [(row["run_id"], dict(row["inputs"])) for row in told(tables)]
+    read = [(row["run_id"], dict(row["inputs"])) for row in counted_runs(tables)]
     missing = [
         (run_id, tables.rows("messages", inputs["messages"]) - tables.rows("routes", inputs["routes"]))
         for run_id, inputs in read

@@ -12,7 +12,7 @@ from routing.delta import protocol
 from routing.delta.job_outputs import RESTORE, RUN, CommitMark
 from routing.errors import HistoryGap, OutputError, RoutingError, StorageError
 from tests.log_in_memory import Log, LogsInMemory, OpenedLog
-from tests.unit.exactly_once.runs import KEYS, Job, one_after_the_other, told
+from tests.unit.exactly_once.runs import KEYS, Job, counted_runs, one_after_the_other
 
 OWN, OTHERS = CommitMark(RUN, "x", "out/runs"), CommitMark(RUN, "x", "elsewhere/runs")
 Found = Callable[[LogsInMemory], None]
@@ -21,9 +21,9 @@ Found = Callable[[LogsInMemory], None]
 @pytest.fixture
 def tables() -> LogsInMemory:
     """After one run."""
-    made = LogsInMemory(KEYS, {"messages": Log("id of messages").and_then("WRITE", frozenset({0, 1}))})
-    Job("first")(made)
-    return made
+    logs = LogsInMemory(KEYS, {"messages": Log("id of messages").and_then("WRITE", frozenset({0, 1}))})
+    Job("first")(logs)
+    return logs
 
 
 def _by(operation: str, metadata: str | None = None, key: str = "resolved_routes") -> Found:
@@ -157,7 +157,7 @@ def test_each_change_is_refused_noted_or_ignored(tables: LogsInMemory, what: str
 
 
 def _is_as_expected(tables: LogsInMemory) -> bool:
-    counted = told(tables)
+    counted = counted_runs(tables)
     expected = one_after_the_other(counted, lambda version: tables.logs["messages"].rows(version))
     return {key: tables.logs[key].rows() for key in KEYS} == expected
 
@@ -186,10 +186,10 @@ def test_runs_continue_from_a_restored_table_of_runs(tables: LogsInMemory, what:
     """The runs without rows already had their turns. The next runs continue from the newest existing row."""
     _three_runs(tables)
     OF_RUNS[what](tables)
-    kept = [row["run_id"] for row in told(tables)]
+    run_ids = [row["run_id"] for row in counted_runs(tables)]
     jobs = (Job("next", mode), Job("later"), Job("last"))
     assert [_refusal(job, tables) for job in jobs] == [None, None, None]
-    assert [row["run_id"] for row in told(tables)] == [*kept, "next", "later", "last"]
+    assert [row["run_id"] for row in counted_runs(tables)] == [*run_ids, "next", "later", "last"]
     assert _is_as_expected(tables)
 
 
@@ -206,7 +206,7 @@ def test_runs_continue_after_restored_tables_were_moved(
 
 
 @pytest.mark.parametrize("operation", ["UPDATE", "WRITE"])
-def test_a_full_run_works_where_runs_were_changed(tables: LogsInMemory, operation: str) -> None:
+def test_a_full_run_succeeds_after_runs_was_changed(tables: LogsInMemory, operation: str) -> None:
     """As where a backup's rows were written into the table."""
     backup = tables.logs["runs"].rows()
     _three_runs(tables)
@@ -215,11 +215,11 @@ def test_a_full_run_works_where_runs_were_changed(tables: LogsInMemory, operatio
         Job("next")(tables)
     Job("full", "full")(tables)
     Job("next")(tables)
-    assert [row["run_id"] for row in told(tables)] == ["first", "full", "next"]
+    assert [row["run_id"] for row in counted_runs(tables)] == ["first", "full", "next"]
     assert _is_as_expected(tables)
 
 
-def test_a_log_that_was_cleaned_up(tables: LogsInMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cleaned_up_log_is_reported(tables: LogsInMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     tables.by_hand("resolved_routes", "OPTIMIZE")
 
     def gone(log: OpenedLog, after: int) -> Any:
@@ -239,7 +239,7 @@ def _maintained(tables: LogsInMemory, key: str, commits: int = 120) -> None:
         tables.by_hand(key, MAINTENANCE[number % len(MAINTENANCE)])
 
 
-def test_another_jobs_rows_are_found_below_any_maintenance() -> None:
+def test_rows_of_another_job_are_found_after_maintenance() -> None:
     log = Log("id").and_then("WRITE", frozenset({"x"}), OTHERS.as_text())
     tables = LogsInMemory(KEYS, {"resolved_routes": log})
     _maintained(tables, "resolved_routes")
@@ -251,7 +251,7 @@ def test_another_jobs_rows_are_found_below_any_maintenance() -> None:
         protocol.begin(tables, "first", is_full=True)
 
 
-def test_a_row_of_somebody_is_found_below_any_maintenance(tables: LogsInMemory) -> None:
+def test_a_foreign_row_in_runs_is_found_after_maintenance(tables: LogsInMemory) -> None:
     tables.by_hand("runs", "WRITE", tables.logs["runs"].rows())
     _maintained(tables, "runs")
     with pytest.raises(OutputError, match=r"version 1 .*.RESTORE it to version 0, or run once"):
@@ -267,17 +267,17 @@ def test_runs_continue_after_the_runs_table_is_restored_and_maintained(
     """The turns of runs are known by the RESTORE, and by the end of the log where that is gone."""
     _three_runs(tables)
     OF_RUNS[what](tables)
-    kept = [row["run_id"] for row in told(tables)]
+    run_ids = [row["run_id"] for row in counted_runs(tables)]
     _maintained(tables, "runs")
     if is_cleaned:
         tables.cleaned["runs"] = len(tables.logs["runs"].entries) - 20
     jobs = (Job("next"), Job("later"), Job("last"))
     assert [_refusal(job, tables) for job in jobs] == [None, None, None]
-    assert [row["run_id"] for row in told(tables)] == [*kept, "next", "later", "last"]
+    assert [row["run_id"] for row in counted_runs(tables)] == [*run_ids, "next", "later", "last"]
     assert _is_as_expected(tables)
 
 
-def test_a_row_that_does_not_fit_the_tables_is_refused_where_the_log_is_gone(
+def test_an_unmatched_row_in_runs_is_refused_without_its_log(
     tables: LogsInMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _maintained(tables, "runs")
@@ -298,7 +298,7 @@ def test_a_row_that_does_not_fit_the_tables_is_refused_where_the_log_is_gone(
 
 
 @pytest.mark.parametrize("mode", ["full", "incremental"])
-def test_rows_of_unknown_writers_are_not_replaced_where_no_run_counts(mode: str) -> None:
+def test_foreign_rows_are_not_replaced_before_the_first_run(mode: str) -> None:
     log = Log("id").and_then("WRITE", frozenset({"x"}), OTHERS.as_text())
     tables = LogsInMemory(KEYS, {"resolved_routes": log})
     _maintained(tables, "resolved_routes")
@@ -308,10 +308,10 @@ def test_rows_of_unknown_writers_are_not_replaced_where_no_run_counts(mode: str)
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize(("mark", "is_refused"), [(OWN, False), (OTHERS, True), (None, False)])
-def test_a_first_run_over_existing_tables(mark: CommitMark | None, is_refused: bool) -> None:
+@pytest.mark.parametrize(("commit_mark", "is_refused"), [(OWN, False), (OTHERS, True), (None, False)])
+def test_a_first_run_over_existing_tables(commit_mark: CommitMark | None, is_refused: bool) -> None:
     """A killed first run is replaced, but tables of another job are not. Rows without a mark get a note."""
-    log = Log("id").and_then("WRITE", frozenset({"x"}), None if mark is None else mark.as_text())
+    log = Log("id").and_then("WRITE", frozenset({"x"}), None if commit_mark is None else commit_mark.as_text())
     tables = LogsInMemory(KEYS, {"resolved_routes": log})
     if is_refused:
         with pytest.raises(OutputError, match="has rows of runs that are recorded in 'elsewhere/runs'"):
@@ -319,7 +319,7 @@ def test_a_first_run_over_existing_tables(mark: CommitMark | None, is_refused: b
     else:
         start = protocol.begin(tables, "first", is_full=False)
         assert start.last is None
-        assert len(start.notes) == (mark is None)
+        assert len(start.notes) == (commit_mark is None)
 
 
 class _Meddled:
@@ -359,7 +359,7 @@ def test_outputs_rolled_back_by_another_run_are_restored_at_the_end(tables: Logs
 
     Job("A")(_Meddled(tables, take_back_and_die, before="record"))
     assert _operations(tables) == {"WRITE", "RESTORE"}
-    expected = one_after_the_other(told(tables), lambda version: tables.logs["messages"].rows(version))
+    expected = one_after_the_other(counted_runs(tables), lambda version: tables.logs["messages"].rows(version))
     assert {key: tables.logs[key].rows() for key in KEYS} == expected
 
 
@@ -381,24 +381,24 @@ def test_an_attempt_counts_only_its_own_rows(tables: LogsInMemory) -> None:
     assert protocol.commit(tables, second, KEYS[1], frozenset({"of the second"}), adds=True) == 1
 
 
-def test_a_full_run_may_leave_out_an_output_of_the_last_run(tables: LogsInMemory) -> None:
+def test_a_full_run_accepts_a_removed_output(tables: LogsInMemory) -> None:
     fewer = LogsInMemory([key for key in KEYS if key != "pending_messages"], tables.logs)
     start = protocol.begin(fewer, "A", is_full=True)
     assert "pending_messages" not in start.versions
     assert start.notes == ()
 
 
-def test_a_run_that_counts_before_the_last_one_is_looked_up_is_gone_on_from(tables: LogsInMemory) -> None:
+def test_a_run_continues_from_a_run_recorded_before_its_lookup(tables: LogsInMemory) -> None:
     Job("A")(_Meddled(tables, lambda: Job("B")(tables), before="last_run"))
-    assert [row["run_id"] for row in told(tables)] == ["first", "B", "A"]
+    assert [row["run_id"] for row in counted_runs(tables)] == ["first", "B", "A"]
 
 
-def test_readers_go_as_far_as_maintenance_goes(tables: LogsInMemory) -> None:
+def test_readers_use_the_version_after_maintenance(tables: LogsInMemory) -> None:
     key = "resolved_routes"
     recorded = len(tables.logs[key].entries) - 1
 
     def settled() -> int:
-        return protocol.settled_version(tables.look([key])[key], key, recorded)
+        return protocol.settled_version(tables.open_logs([key])[key], key, recorded)
 
     assert settled() == recorded
     tables.by_hand(key, "OPTIMIZE")

@@ -24,10 +24,10 @@ def folder(tmp_path: Path) -> Path:
 
 def rows_of(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of each table, with the newer columns that have values."""
-    found = {key: rows_at(TableLocation(str(folder / "in" / key))) for key in KEYS}
+    stored_rows = {key: rows_at(TableLocation(str(folder / "in" / key))) for key in KEYS}
     filled = {
         key: [{name: value for name, value in row.items() if value is not None} for row in rows]
-        for key, rows in found.items()
+        for key, rows in stored_rows.items()
     }
     return {key: sorted(rows, key=repr) for key, rows in filled.items()}
 

@@ -112,7 +112,7 @@ SQLCMD_W = grid(QUEUE_COLUMNS, ["-" * len(name) for name in QUEUE_COLUMNS], QUEU
         "empty cells of a spreadsheet",
     ],
 )
-def test_a_queue_by_select_all(tmp_path: Path, name: str, content: bytes) -> None:
+def test_a_queue_exported_by_select_star(tmp_path: Path, name: str, content: bytes) -> None:
     row = only_row(read(tmp_path, name, content), "transmission_queue")
     assert row == {
         "instance_name": "hub",
@@ -207,7 +207,7 @@ QUOTED = [*ROUTE[:4], "", "NULL", *ROUTE[6:]]
     ],
     ids=["commas", "semicolons", "PowerShell 5.1", "nothing at all for null", "some are quoted"],
 )
-def test_null_where_every_field_is_quoted(tmp_path: Path, content: str, mirror: str | None) -> None:
+def test_quoted_null_is_null(tmp_path: Path, content: str, mirror: str | None) -> None:
     row = only_row(read(tmp_path, "routes.csv", content), "routes")
     assert [row[name] for name in ("remote_service_name", "broker_instance", "lifetime", "mirror_address")] == [
         "//billing",
@@ -250,7 +250,7 @@ CULTURES = [
 
 
 @pytest.mark.parametrize(("texts", "expected"), CULTURES)
-def test_one_reading_of_all_times(texts: list[str], expected: list[Any] | None) -> None:
+def test_culture_formats_are_found_from_all_times(texts: list[str], expected: list[Any] | None) -> None:
     if expected is None:
         assert find_culture_form(texts, "f.csv") is None
     elif isinstance(expected[0], str):
@@ -272,8 +272,8 @@ def test_times_of_a_culture_are_read_with_a_note(tmp_path: Path) -> None:
         datetime(2026, 1, 5, 14, 3, 22, tzinfo=UTC),
         datetime(2026, 1, 6, 9, tzinfo=UTC),
     ]
-    said = "times such as '05.01.2026 14:03:22' are read as dd.MM.yyyy HH:mm:ss (--date-format)"
-    assert export.notes == [f"{tmp_path}/transmission_queue.csv: {said}"]
+    expected = "times such as '05.01.2026 14:03:22' are read as dd.MM.yyyy HH:mm:ss (--date-format)"
+    assert export.notes == [f"{tmp_path}/transmission_queue.csv: {expected}"]
 
 
 def test_ambiguous_times_need_a_format(tmp_path: Path) -> None:
@@ -289,14 +289,14 @@ def test_ambiguous_times_need_a_format(tmp_path: Path) -> None:
     [HANDLE, HANDLE.upper(), f"{{{HANDLE}}}", "0xD4C3B2A101000040800000000000000F"],
     ids=["lower", "upper", "braces", "binary"],
 )
-def test_forms_of_a_flag_and_a_guid(tmp_path: Path, written: str, guid: str) -> None:
+def test_flags_and_guids_are_read_in_every_form(tmp_path: Path, written: str, guid: str) -> None:
     columns = ["conversation_handle", "conversation_id", "is_initiator", "far_service", "far_broker_instance"]
     export = read(tmp_path, "grid.txt", grid(columns, [guid, HANDLE, written, "//a", "NULL"]))
     row = only_row(export, "conversation_endpoints")
     assert (row["conversation_handle"], row["is_initiator"]) == (HANDLE, True)
 
 
-def test_an_editor_that_took_the_last_empty_cells_off(tmp_path: Path) -> None:
+def test_trailing_empty_cells_may_be_missing(tmp_path: Path) -> None:
     """The status is the last column of the older view. A line of one word is not a row."""
     columns = QUEUE_COLUMNS[:-1]
     row = "\t".join(QUEUED[:-1]).rstrip()
@@ -305,7 +305,7 @@ def test_an_editor_that_took_the_last_empty_cells_off(tmp_path: Path) -> None:
     assert export.rejected == [f"{tmp_path}/queue.txt, row 4: it has 1 cells, the header {len(columns)}"]
 
 
-def test_null_as_windows_powershell_writes_it_in_json(tmp_path: Path) -> None:
+def test_empty_objects_in_json_are_null(tmp_path: Path) -> None:
     row = {name: {} if cell == "NULL" else cell for name, cell in zip(ROUTE_COLUMNS, ROUTE, strict=True)}
     found = only_row(read(tmp_path, "routes.json", json.dumps([row])), "routes")
     assert (found["broker_instance"], found["lifetime"]) == (None, None)

@@ -135,7 +135,7 @@ def test_names_are_spelled_as_the_tables_spell_them(tmp_path: Path) -> None:
     assert covered.units == {"databases": {("Hub", None): AT}, "routes": {("Hub", "SHOP"): AT}}
 
 
-def test_names_of_the_export_itself_are_spelled_as_its_databases(tmp_path: Path) -> None:
+def test_names_in_an_export_use_the_spelling_of_its_databases(tmp_path: Path) -> None:
     text = "name,service_broker_guid\nSHOP,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D88\n"
     text += "Shop,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D89\nStock,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D90\n"
     services = "name,database_name\n//a,Shop\n//b,SHOP\n//c,STOCK\n"
@@ -241,11 +241,11 @@ def test_the_newest_of_several_exports_counts(tmp_path: Path) -> None:
 def test_the_queries_export_all_imported_columns() -> None:
     script = queries()
     selects = re.split(r"SELECT (?:TOP \(@most\) )?'+(?=[a-z_]+'+ AS view_name)", script)[1:]
-    found = {}
+    exported = {}
     for select in selects:
         name = select.partition("'")[0]
-        found[name] = ("view_name", *re.findall(r" AS (\w+)(?=,\n|\nFROM)", select.partition(";")[0])[1:])
-    assert found == {name: view.exported for name, view in VIEWS.items()}
+        exported[name] = ("view_name", *re.findall(r" AS (\w+)(?=,\n|\nFROM)", select.partition(";")[0])[1:])
+    assert exported == {name: view.exported for name, view in VIEWS.items()}
 
 
 def test_the_queries_only_read() -> None:
@@ -253,16 +253,16 @@ def test_the_queries_only_read() -> None:
     words = set(re.findall(r"[A-Z]{3,}", script))
     assert not words & {"DELETE", "MERGE", "DROP", "ALTER", "CREATE", "TRUNCATE", "RECEIVE", "SEND"}
     # Into variables of its own, which updates name by an alias.
-    own = set(re.findall(r"DECLARE (@\w+) TABLE", script))
+    declared = set(re.findall(r"DECLARE (@\w+) TABLE", script))
     aliases = dict(re.findall(r"FROM (@\w+) AS (\w+)", script))
-    assert set(re.findall(r"INTO (\S+)", script)) == own
+    assert set(re.findall(r"INTO (\S+)", script)) == declared
     assert set(re.findall(r"UPDATE (\w+)\n", script)) == {aliases["@texts"], aliases["@statuses"]} == {"t", "s"}
     assert "SET LOCK_TIMEOUT 5000;" in script
     assert not set(re.findall(r"[a-z_]+", script)) & {"message_body", "thumbprint", "key_guid", "private_key"}
     assert script.count("UPDATE ") == 3
 
 
-def test_the_queries_look_every_known_number_up() -> None:
+def test_the_queries_look_up_every_known_number() -> None:
     listed = queries().partition("m.message_id IN (")[2].partition(")")[0]
     assert [int(number) for number in listed.split(",")] == sorted(NUMBERS)
 
@@ -281,7 +281,7 @@ NUMBERED = [
 
 
 @pytest.mark.parametrize(("number", "text", "expected"), NUMBERED)
-def test_the_number_of_the_server_counts_before_the_text(
+def test_the_exported_error_number_has_priority_over_the_text(
     number: str, text: str, expected: int | None, tmp_path: Path
 ) -> None:
     head = QUEUE.partition("\n")[0] + ",error_number\n"

@@ -182,7 +182,7 @@ databases,"hub",2026-01-05T12:00:00.0000000Z,"Sh""op",5,4C8C5A5C-1D3E-4B7A-9D5E-
 
 
 @pytest.mark.parametrize("header", [True, False])
-def test_a_grid_of_the_queries_that_ssms_quoted_once_more(tmp_path: Path, header: bool) -> None:
+def test_values_quoted_twice_by_ssms_are_read(tmp_path: Path, header: bool) -> None:
     names = "view_name,instance_name,database_name,exported_at,name\n"
     rows = 'services,"""hub""","""Shop""",2026-01-05T12:00:00Z,"""//stock, blanks  """\n'
     export = read(tmp_path, "services.csv", (names if header else "") + rows, StandIns())
@@ -241,7 +241,7 @@ def test_an_empty_queue_is_recognised_by_its_columns(tmp_path: Path, columns: st
     assert list(export.rows) == ["transmission_queue"]
 
 
-def test_a_column_wins_over_its_option(tmp_path: Path) -> None:
+def test_a_column_has_priority_over_its_option(tmp_path: Path) -> None:
     text = "name,database_name,exported_at\n//a,Other,2026-01-06 10:00:00 +02:00\n//b,NULL,NULL\n"
     export = read(tmp_path, "services.csv", text)
     assert [(r["name"], r["database_name"], r["exported_at"]) for r in export.rows["services"]] == [
@@ -250,7 +250,7 @@ def test_a_column_wins_over_its_option(tmp_path: Path) -> None:
     ]
 
 
-def test_one_odd_row_stops_nothing(tmp_path: Path) -> None:
+def test_invalid_rows_are_rejected_and_others_are_read(tmp_path: Path) -> None:
     text = """name,lifetime,address,mirror_address
 good,NULL,LOCAL,NULL
 no address,NULL,NULL,NULL
@@ -277,7 +277,7 @@ def test_a_bad_line_of_json_is_one_row(tmp_path: Path) -> None:
     assert export.rejected_of == {"services": 3}
 
 
-def test_a_quotation_mark_that_is_never_closed_swallows_nothing(tmp_path: Path) -> None:
+def test_an_unclosed_quotation_mark_is_part_of_its_cell(tmp_path: Path) -> None:
     export = read(tmp_path, "services.csv", 'name,service_id\n"//a,1\n//b,2\n5" //c,3\n')
     assert [row["name"] for row in export.rows["services"]] == ['"//a', "//b", '5" //c']
 

@@ -34,7 +34,7 @@ def quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def test_the_chunks_end_where_it_is_hard_to_join_them() -> None:
+def test_the_test_chunks_end_at_difficult_places() -> None:
     ends = [(chunk[-4:], below[:3]) for chunk, below in pairwise(CHUNKS)]
     assert ends == [
         ("x   ", "x  "),
@@ -149,7 +149,7 @@ def test_rows_are_named_by_their_number(tmp_path: Path) -> None:
     ]
 
 
-def test_other_json_in_a_folder_is_not_read(tmp_path: Path) -> None:
+def test_unrelated_json_in_a_folder_is_skipped_with_a_note(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text('{"theme":"dark"}', encoding="utf-8")
     (tmp_path / "services.json").write_text(WHOLE, encoding="utf-8")
     export = read_export([str(tmp_path)], HUB)

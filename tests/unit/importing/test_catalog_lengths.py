@@ -72,7 +72,7 @@ def test_every_text_has_its_length() -> None:
     from routing.importing.catalog import VIEWS
     from routing.importing.catalog.views import CellKind
 
-    every = ((view.name, column) for view in VIEWS.values() for column in view.columns if not column.beside)
+    every = ((view.name, column) for view in VIEWS.values() for column in view.columns if not column.is_evidence)
     texts = {(view, column.name) for view, column in every if column.kind is CellKind.TEXT}
     assert texts <= {(view, column) for view, column, _ in LENGTHS}
 

@@ -125,17 +125,17 @@ def test_a_machine_without_zones_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
         (datetime(2026, 10, 25, 3), utc(2026, 10, 25, 2), False),
     ],
 )
-def test_the_moment_of_a_clock(local: datetime, moment: datetime, is_twofold: bool) -> None:
+def test_local_times_become_utc(local: datetime, moment: datetime, is_twofold: bool) -> None:
     assert moment_of(local, BERLIN) == (moment, is_twofold)
 
 
 @pytest.mark.parametrize("local", [datetime(2026, 3, 29, 2), datetime(2026, 3, 29, 2, 59, 59)])
-def test_a_time_that_no_clock_showed(local: datetime) -> None:
+def test_a_skipped_local_time_is_refused(local: datetime) -> None:
     with pytest.raises(ValueError, match=f"{local} does not exist in Europe/Berlin: the clock was put forward"):
         moment_of(local, BERLIN)
 
 
-def test_a_moment_beyond_the_years() -> None:
+def test_a_time_outside_the_years_1_to_9999_is_refused() -> None:
     with pytest.raises(ValueError, match="is not a time between the years 1 and 9999"):
         moment_of(datetime(1, 1, 1), timezone(timedelta(hours=2)))
 
@@ -156,7 +156,7 @@ LOCAL = """#TYPE System.Data.DataRow
 FORM = date_format("M/d/yyyy h:mm:ss tt")
 
 
-def test_only_the_time_of_the_export_is_on_the_clock(tmp_path: Path) -> None:
+def test_only_the_export_time_uses_the_time_zone(tmp_path: Path) -> None:
     export = read(tmp_path, LOCAL, form=FORM, zone=BERLIN)
     assert [(row["exported_at"], row["lifetime"]) for row in export.rows["routes"]] == [
         (utc(2026, 7, 5, 12), utc(2030, 1, 5, 12)),

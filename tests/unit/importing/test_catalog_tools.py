@@ -84,7 +84,7 @@ def test_powershell_7_exports_a_view_of_one_column(tmp_path: Path) -> None:
     assert [row["name"] for row in export.rows["services"]] == ["//a"]
 
 
-def test_powershell_says_true_and_false(tmp_path: Path) -> None:
+def test_powershell_writes_flags_as_true_and_false(tmp_path: Path) -> None:
     text = '#TYPE Selected.System.Data.DataRow\n"name","service_broker_guid","is_broker_enabled"\n'
     text += f'"a","{BROKER}","True"\n"b","{BROKER.lower()}","False"\n'
     export = read(tmp_path, "databases.csv", text)
@@ -100,7 +100,7 @@ def test_powershell_counts_lines_as_an_editor_does(tmp_path: Path) -> None:
     assert export.rejected == [f"{tmp_path}/routes.csv, row 4: name is missing"]
 
 
-def test_all_columns_of_a_view_that_has_many(tmp_path: Path) -> None:
+def test_a_view_with_all_its_columns_is_read(tmp_path: Path) -> None:
     more = ",".join(f"is_option_{number}_on" for number in range(60))
     text = f"name,database_id,create_date,service_broker_guid,is_broker_enabled,{more}\n"
     export = read(tmp_path, "databases.csv", text + f"Shop,5,2026-01-05,{BROKER},1{',0' * 60}\n")
@@ -108,7 +108,7 @@ def test_all_columns_of_a_view_that_has_many(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;"])
-def test_the_separator_that_excel_says(tmp_path: Path, first: str) -> None:
+def test_a_separator_line_of_excel_is_used(tmp_path: Path, first: str) -> None:
     text = f"{first}\r\nname;address;mirror_address\r\na,b,c,d;LOCAL;\r\n;LOCAL;\r\n"
     export = read(tmp_path, "routes.csv", text)
     assert [(row["name"], row["address"]) for row in export.rows["routes"]] == [("a,b,c,d", "LOCAL")]
@@ -178,7 +178,7 @@ WIDE = (
     ],
     ids=["LF", "CRLF", "USE", "trimmed"],
 )
-def test_columns_without_a_separator(tmp_path: Path, text: str) -> None:
+def test_aligned_columns_without_a_separator_are_read(tmp_path: Path, text: str) -> None:
     export = read(tmp_path, "routes.txt", text)
     assert routes(export) == ROUTES
     assert (export.rejected, export.notes) == ([], [])
@@ -195,7 +195,7 @@ def test_columns_without_a_separator(tmp_path: Path, text: str) -> None:
         ("日本語", "日本語" + 7 * " "),
     ],
 )
-def test_characters_that_take_more_room(tmp_path: Path, name: str, filled: str) -> None:
+def test_wide_characters_in_aligned_columns(tmp_path: Path, name: str, filled: str) -> None:
     text = (
         "name             address          mirror_address  \n---------------- ---------------- ----------------\n"
     )
@@ -308,7 +308,7 @@ def test_a_value_that_fills_a_narrow_column_may_be_cut_off(tmp_path: Path) -> No
     ],
     ids=["cut name", "wrapped", "one column, wrapped", "separator, wrapped"],
 )
-def test_sqlcmd_that_has_to_be_asked_again(tmp_path: Path, text: str, why: str) -> None:
+def test_cut_or_wrapped_sqlcmd_output_is_refused(tmp_path: Path, text: str, why: str) -> None:
     assert why in refused(tmp_path, "routes.txt", text)
 
 

@@ -110,17 +110,17 @@ def test_any_text_ends_in_rows_or_a_reason(tmp_path: Path, text: str, view: str,
     except ContractError:
         return
     read = sum(export.rows_read.values())
-    kept = sum("is_empty" not in row for rows in export.rows.values() for row in rows)
-    assert kept + len(export.rejected) == read
+    row_count = sum("is_empty" not in row for rows in export.rows.values() for row in rows)
+    assert row_count + len(export.rejected) == read
     cover(export, NameSpelling())
 
 
 @OPTIONS
 @given(st.text(alphabet='a",\n\r ;\x00', max_size=60))
 def test_no_character_is_lost_or_read_twice(text: str) -> None:
-    found = list(separated(text, ","))
-    assert "".join(c for _, cells in found for cell in cells for c in cell if c == "a") == "a" * text.count("a")
-    assert [number for number, _ in found] == sorted({number for number, _ in found})
+    rows = list(separated(text, ","))
+    assert "".join(c for _, cells in rows for cell in cells for c in cell if c == "a") == "a" * text.count("a")
+    assert [number for number, _ in rows] == sorted({number for number, _ in rows})
 
 
 @pytest.mark.parametrize("piece", ['"', '",', '"a""', ',"', '"\n', "a,", " ", ' "', '""', "-,", "\x00", "NULL,"])

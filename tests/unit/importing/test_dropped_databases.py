@@ -78,7 +78,7 @@ _STAYS = {"routes": {"Shop", "Bar", "msdb"}, "services": {"Shop", "Bar"}, "dialo
         pytest.param([ROUTES, SERVICES, ENDS], _STAYS, id="no databases"),
     ],
 )
-def test_sys_databases_alone_decides(
+def test_only_sys_databases_decides_which_databases_are_dropped(
     imports: list[dict[str, str]], expected: dict[str, set[str]], tmp_path: Path
 ) -> None:
     config = config_in(tmp_path)
@@ -105,11 +105,11 @@ def test_the_next_import_removes_leftovers_of_an_earlier_import(tmp_path: Path) 
     assert databases_in_force(config) == _GONE
     gone = {key: counts["removed"] + counts["closed"] for key, counts in done.written.items() if key in _GONE}
     assert gone == {"routes": 1, "services": 1, "dialogs": 1}
-    told = "its routes, services and dialogs in the tables are closed or removed"
-    assert f"sys.databases does not list HUB.Bar: {told}" in done.notes
+    note = "its routes, services and dialogs in the tables are closed or removed"
+    assert f"sys.databases does not list HUB.Bar: {note}" in done.notes
 
 
-def test_databases_newer_than_sys_databases_stay(tmp_path: Path) -> None:
+def test_databases_exported_after_sys_databases_stay(tmp_path: Path) -> None:
     """The database was created later, and its own views have a later time."""
     config = config_in(tmp_path)
     later = {key: text for key, text in _MONDAY.items() if key != "databases"}
@@ -123,5 +123,5 @@ def test_routes_of_an_older_file_in_the_same_folder_are_closed(tmp_path: Path) -
     folders = exports(tmp_path / "monday", MONDAY, {"routes": _MONDAY["routes"]})
     folders += exports(tmp_path / "tuesday", TUESDAY, DATABASES)
     import_views(no_spark(), config, folders)
-    found = {row["name"]: (row["valid_from"], row["valid_to"]) for row in rows_at(config.tables["routes"])}
-    assert found == {"r": (None, None), "b": (None, TUESDAY), "m": (None, None)}
+    validity = {row["name"]: (row["valid_from"], row["valid_to"]) for row in rows_at(config.tables["routes"])}
+    assert validity == {"r": (None, None), "b": (None, TUESDAY), "m": (None, None)}

@@ -39,7 +39,7 @@ def test_empty_json_is_an_empty_view(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["NULL", "[]", "null\n"])
-def test_the_ending_of_the_name_may_be_another(text: str, tmp_path: Path) -> None:
+def test_empty_json_is_read_with_any_file_extension(text: str, tmp_path: Path) -> None:
     file = tmp_path / "transmission_queue.txt"
     file.write_text(text, encoding="utf-8")
     [part], _, _ = read_sources([str(file)], None)
@@ -56,7 +56,7 @@ def test_without_a_view_in_its_name_it_is_refused(text: str, tmp_path: Path) -> 
     assert list(part.rows.rows) == []
 
 
-def test_null_beside_rows_is_rejected(tmp_path: Path) -> None:
+def test_null_between_rows_is_rejected(tmp_path: Path) -> None:
     """Only a file that says nothing else is an empty view."""
     file = tmp_path / "transmission_queue.json"
     file.write_text('null\n{"conversation_handle": "x"}\n', encoding="utf-8")
@@ -65,7 +65,7 @@ def test_null_beside_rows_is_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", OF_NOTHING.values(), ids=OF_NOTHING)
-def test_check_and_import_take_it(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_and_import_accept_empty_json(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exports = tmp_path / "exports"
     shutil.copytree(EXAMPLES / "exports", exports)
     (exports / "STOCK" / "transmission_queue.jsonl").write_text(text, encoding="utf-8")

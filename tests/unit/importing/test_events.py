@@ -204,7 +204,7 @@ def test_events_not_about_routes_are_skipped() -> None:
     assert read_event(parse_event(sent), "hub") is None
 
 
-def test_one_event_has_one_hash() -> None:
+def test_equal_events_have_one_hash() -> None:
     one = xml(CLASSIFY, route_type="1", message_source="local")
     other = one.replace("><", ">\n  <").replace('name="message_source"', 'name = "message_source"')
     assert parse_event(one).hash == parse_event(other).hash
@@ -331,8 +331,8 @@ UNKNOWN_ID = (
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 def test_every_form_gives_the_same_rows(form: Any, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own = ("--instance", "hub")
-    done = imported(job, capsys, str(form(job.parent, GOOD)), *own)
+    options = ("--instance", "hub")
+    done = imported(job, capsys, str(form(job.parent, GOOD)), *options)
     [read] = done["read"].values()
     assert (read, done["rejected"]) == ({"rows": 4, "rejected": 0, "left_out": 0}, [])
     assert done["written"] == {"observed_routing": {"added": 3}, "dialogs": {}}
@@ -341,8 +341,8 @@ def test_every_form_gives_the_same_rows(form: Any, job: Path, capsys: pytest.Cap
         UNKNOWN_ID,
     ]
     rows = sorted(stored(job), key=lambda row: (row["observed_at"], row["outcome"]))
-    told = [(row["instance_name"], row["database_name"], row["outcome"], row["error_number"]) for row in rows]
-    assert told == [
+    facts = [(row["instance_name"], row["database_name"], row["outcome"], row["error_number"]) for row in rows]
+    assert facts == [
         ("hub", "Sales", "DELAYED", 9793),
         ("hub", None, "DELIVERED", None),
         ("hub", None, "DELAYED", 9793),
@@ -359,7 +359,7 @@ def test_a_dry_run_writes_nothing(job: Path, capsys: pytest.CaptureFixture[str])
     assert not (job.parent / "observed_routing").exists()
 
 
-def test_rows_that_are_rejected_stop_nothing(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rejected_rows_do_not_stop_an_import(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = [text for what, (text, _) in HOSTILE.items() if what != "half a character"]
     done = imported(job, capsys, str(as_csv(job.parent, [*bad, GOOD[0]])))
     [read] = done["read"].values()
@@ -378,7 +378,7 @@ def test_lines_that_are_not_rows_are_rejected(job: Path, capsys: pytest.CaptureF
     lines = as_json_lines(job.parent, [])
     lines.write_text('{"instance_name": "hub"}\n[1]\nno JSON\n', encoding="utf-8")
     done = imported(job, capsys, str(file), str(lines))
-    assert [told.rpartition("/")[2] for told in done["rejected"]] == [
+    assert [sentence.rpartition("/")[2] for sentence in done["rejected"]] == [
         "events.csv, row 2: it has 2 cells, the header 5",
         "events.csv, row 4: event_data is empty",
         "events.csv, row 5: its instance is unknown (--instance)",
@@ -388,15 +388,15 @@ def test_lines_that_are_not_rows_are_rejected(job: Path, capsys: pytest.CaptureF
     ]
 
 
-def test_a_document_that_breaks_off(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_truncated_document_keeps_its_complete_events(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (job.parent / "events.xml").write_text(f"<Events>{GOOD[0]}{GOOD[1][:-8]}", encoding="utf-8")
     done = imported(job, capsys, str(job.parent / "events.xml"), "--instance", "hub")
-    assert [told.rpartition("/")[2] for told in done["rejected"]] == ["event>'"]
+    assert [sentence.rpartition("/")[2] for sentence in done["rejected"]] == ["event>'"]
     assert done["rejected"][0].endswith("events.xml, event 2: it has no '</event>'")
     assert done["written"]["observed_routing"] == {"added": 1}
 
 
-def test_an_acknowledgement_gives_the_time_of_a_dialog(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_acknowledgement_sets_the_time_of_a_dialog(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = "broker_remote_message_acknowledgement"
     received: dict[str, Any] = {"acknowledgement_type": ("3", "Message with ack received")}
     events = [
@@ -547,7 +547,7 @@ def test_an_xml_file_of_another_kind_is_named(what: str, encoding: str, tmp_path
         ("-- result\n" + xml(CLASSIFY), 1),
     ],
 )
-def test_an_xml_file_with_events_or_of_none_is_read(text: str, events: int, tmp_path: Path) -> None:
+def test_an_xml_file_without_events_is_noted(text: str, events: int, tmp_path: Path) -> None:
     file = tmp_path / "a.xml"
     file.write_text(text, encoding="utf-8")
     notes: list[str] = []

@@ -36,11 +36,11 @@ class Bucket:
         below = path.removeprefix("s3://b").strip("/")
         if below in self.content:
             return self._listed(below)
-        found: Folder = {}
+        listing: Folder = {}
         for name in self.content:
             if name.startswith(f"{below}/".lstrip("/")):
-                found[name.removeprefix(below).strip("/")] = self._listed(name)
-        return found or None
+                listing[name.removeprefix(below).strip("/")] = self._listed(name)
+        return listing or None
 
     def read(self, _: Any, wanted: list[ListedFile]) -> dict[str, bytes]:
         """As `file_systems.read`."""
@@ -82,7 +82,7 @@ def test_local_files_need_no_session(tmp_path: Path) -> None:
         assert reach(named) == Path(named)
 
 
-def test_a_path_that_is_not_here_is_the_sessions_where_its_paths_are(
+def test_missing_local_paths_belong_to_a_session_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -132,15 +132,15 @@ def test_local_readers_refuse_a_uri(named: str) -> None:
         ("s3://b/x", "file:/etc/passwd", "s3://b/x/file:/etc/passwd"),
     ],
 )
-def test_places_of_a_session(start: str, written: str, expected: str) -> None:
-    found = SessionPath(fetching._Fetcher(opener()), start) / written
-    assert str(found) == expected
+def test_paths_of_a_session_are_joined(start: str, written: str, expected: str) -> None:
+    path = SessionPath(fetching._Fetcher(opener()), start) / written
+    assert str(path) == expected
 
 
-def test_parts_of_a_name() -> None:
-    found = SessionPath(fetching._Fetcher(opener()), "s3://b/a b/routes.v2.CSV")
-    assert (found.name, found.stem, found.suffix) == ("routes.v2.CSV", "routes.v2", ".CSV")
-    assert str(found.parent) == "s3://b/a b"
+def test_parts_of_a_session_path() -> None:
+    path = SessionPath(fetching._Fetcher(opener()), "s3://b/a b/routes.v2.CSV")
+    assert (path.name, path.stem, path.suffix) == ("routes.v2.CSV", "routes.v2", ".CSV")
+    assert str(path.parent) == "s3://b/a b"
 
 
 def test_files_of_one_kind_are_fetched_together_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

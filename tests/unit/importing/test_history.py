@@ -87,7 +87,7 @@ def test_a_row_that_could_not_be_read_is_not_closed() -> None:
     assert put(changes) == [("gone", "LOCAL", None, MONDAY)]
 
 
-def test_a_version_that_is_to_come_ends_the_new_one() -> None:
+def test_a_new_version_ends_at_a_planned_one() -> None:
     stored = [version("a", "tcp://later:1", WEDNESDAY)]
     assert put(route_changes(stored, [route("a")], {SHOP: MONDAY})) == [("a", "LOCAL", MONDAY, WEDNESDAY)]
 
@@ -101,7 +101,7 @@ def test_exported_rows_replace_the_covered_rows() -> None:
     assert changes.counts == {"unchanged": 1, "changed": 1, "added": 1, "removed": 1}
 
 
-def test_unknown_facts_of_an_instance_stay() -> None:
+def test_unknown_facts_keep_the_stored_values_of_an_instance() -> None:
     stored = [{"instance_name": "hub", "is_message_forwarding_enabled": True, "addresses": ["tcp://a:1"]}]
     unknown = {"is_message_forwarding_enabled": None, "addresses": None}
     wanted = [{"instance_name": name, **unknown} for name in ("hub", "new")]
@@ -185,7 +185,7 @@ def test_older_exports_than_the_last_import_are_refused(last: list[Any], new: di
         ),
     ],
 )
-def test_exports_of_other_objects_are_not_older(last: Row, new: Row) -> None:
+def test_exports_of_other_objects_are_never_refused_as_older(last: Row, new: Row) -> None:
     import_order.refuse_older([last], [new])
 
 
@@ -193,8 +193,8 @@ def digest(view: str, unit: Unit) -> str:
     return f"{view} of {unit[1]}"
 
 
-def test_of_views_the_last_import_is_recorded() -> None:
-    known = [
+def test_only_the_last_import_of_a_view_is_recorded() -> None:
+    imports = [
         imported("routes", MONDAY, kind="VIEW", digest="routes of Shop"),
         imported("services", TUESDAY, kind="VIEW", digest="services of Shop"),
         imported("conversation_endpoints", TUESDAY, kind="VIEW", digest="something else"),
@@ -209,20 +209,20 @@ def test_of_views_the_last_import_is_recorded() -> None:
     }
     rows = import_order.rows_of_views(units, WEDNESDAY, digest)
     assert {row["imported_at"] for row in rows} == {WEDNESDAY}
-    changes = import_order.imports_changes(known, rows)
+    changes = import_order.imports_changes(imports, rows)
     put = [(row["view_or_file"], row["exported_at"], row["kind"], row["content_digest"]) for row in changes.put]
     assert put == [
         ("routes", TUESDAY, "VIEW", "routes of Shop"),
         ("conversation_endpoints", TUESDAY, "VIEW", "conversation_endpoints of Shop"),
         ("databases", TUESDAY, "VIEW", "databases of None"),
     ]
-    assert changes.remove == [known[0], known[2]]
+    assert changes.remove == [imports[0], imports[2]]
 
 
 def test_every_import_of_a_script_is_recorded() -> None:
-    known = [imported("a.sql", MONDAY, kind="SCRIPT", digest="a"), imported("a.sql", MONDAY)]
+    imports = [imported("a.sql", MONDAY, kind="SCRIPT", digest="a"), imported("a.sql", MONDAY)]
     rows = import_order.rows_of_script("a.sql", [SHOP, ("hub", None)], TUESDAY, WEDNESDAY, "b")
-    changes = import_order.imports_changes(known, rows)
+    changes = import_order.imports_changes(imports, rows)
     assert (changes.put, changes.remove) == (rows, [])
     assert rows == [
         {**imported("a.sql", TUESDAY, name, kind="SCRIPT", digest="b"), "imported_at": WEDNESDAY}
@@ -246,13 +246,13 @@ def test_scripts_imported_before_are_recognized(known: Row, is_known: bool) -> N
 
 
 def test_a_script_may_have_the_name_of_a_view() -> None:
-    for known in (imported("routes", MONDAY), imported("routes", MONDAY, kind="VIEW", digest="a")):
-        assert not import_order.is_known([known], [imported("routes", MONDAY, kind="SCRIPT", digest="a")])
+    for import_row in (imported("routes", MONDAY), imported("routes", MONDAY, kind="VIEW", digest="a")):
+        assert not import_order.is_known([import_row], [imported("routes", MONDAY, kind="SCRIPT", digest="a")])
 
 
 def test_instances_without_imported_routes_are_found() -> None:
-    known = [imported("services", MONDAY), {**imported("a.sql", MONDAY), "instance_name": "spoke"}]
-    assert import_order.find_first(known, ["hub", "spoke"], []) == ({"hub"}, set())
+    imports = [imported("services", MONDAY), {**imported("a.sql", MONDAY), "instance_name": "spoke"}]
+    assert import_order.find_first(imports, ["hub", "spoke"], []) == ({"hub"}, set())
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ d,NULL,nowhere
         ("a.csv, row ²: why", ("a.csv", 0)),
     ],
 )
-def test_the_place_of_a_sentence(sentence: str, place: tuple[str, int]) -> None:
+def test_sentences_are_ordered_by_file_and_line(sentence: str, place: tuple[str, int]) -> None:
     assert line_order(sentence) == place
 
 
@@ -67,20 +67,20 @@ def rows(*names: str) -> list[dict[str, str]]:
     ],
 )
 def test_a_new_name_similar_to_a_known_one_is_noted(name: str, known: tuple[str, ...], near: str | None) -> None:
-    said = f"the instance '{name}' is new, and the tables already have '{near}': are they different?"
-    assert say_near_names([name], rows(*known)) == ([] if near is None else [said])
+    note = f"the instance '{name}' is new, and the tables already have '{near}': are they different?"
+    assert say_near_names([name], rows(*known)) == ([] if near is None else [note])
 
 
 def test_names_are_compared_in_bounds() -> None:
     many = [f"{number:06}" + "x" * 1_000_000 for number in range(50)]
-    known = rows(*(f"SQL{number:05}" for number in range(5_000)))
+    known_rows = rows(*(f"SQL{number:05}" for number in range(5_000)))
     assert len(say_near_names(many, rows("000001x"))) <= 20
-    assert say_near_names(["SQL00001x"], known) == [
+    assert say_near_names(["SQL00001x"], known_rows) == [
         "the instance 'SQL00001x' is new, and the tables already have 'SQL00001': are they different?"
     ]
 
 
-def test_an_import_says_it_once(tmp_path: Path) -> None:
+def test_an_import_notes_a_similar_name_once(tmp_path: Path) -> None:
     config = config_in(tmp_path)
     first = import_views(no_spark(), config, exports(tmp_path / "first", MONDAY, **FIRST_VIEWS))
     assert [note for note in first.notes if "are they different" in note] == []
@@ -250,11 +250,11 @@ def test_a_server_is_found_by_an_address() -> None:
         "BOX": ["tcp://box:4022", "tcp://shared:4022"],
         "BOX2": ["tcp://shared:4022"],
     }
-    found = {
+    places = {
         server: find_instance(server, names, addresses)
         for server in ("hub.example", "HUB.example,14331", "hub.example,9", "shared", "hub.example\\B", "fe80::1")
     }
-    assert found == {
+    assert places == {
         "hub.example": "C0FFEE",
         "HUB.example,14331": "C0FFEE\\A",
         "hub.example,9": None,
@@ -291,9 +291,9 @@ def test_evidence_views_are_accepted_and_not_imported(tmp_path: Path) -> None:
     queues = "name,is_receive_enabled,is_enqueue_enabled,messages\nStockQueue,1,1,7\n"
     plain = import_views(no_spark(), config_in(tmp_path), exports(tmp_path / "plain", MONDAY, **FIRST_VIEWS))
     views = {**FIRST_VIEWS, "service_queues": queues, "certificates": "name,certificate_id\nMine,261\n"}
-    beside = import_views(no_spark(), config_in(tmp_path), exports(tmp_path / "beside", TUESDAY, **views))
-    assert beside.written.keys() == plain.written.keys()
-    assert beside.rejected == []
-    [note] = [note for note in beside.notes if "sys.service_queues" in note]
+    imported = import_views(no_spark(), config_in(tmp_path), exports(tmp_path / "beside", TUESDAY, **views))
+    assert imported.written.keys() == plain.written.keys()
+    assert imported.rejected == []
+    [note] = [note for note in imported.notes if "sys.service_queues" in note]
     assert "sys.certificates" in note
     assert "resolve does not need" in note

@@ -24,22 +24,22 @@ def listed(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def test_skipped_entries_are_named(tmp_path: Path) -> None:
-    folder, beside = tmp_path / "in", tmp_path / "beside"
+    folder, outside = tmp_path / "in", tmp_path / "beside"
     (folder / "a" / "b").mkdir(parents=True)
     (folder / "rows.parquet").mkdir()
-    beside.mkdir()
-    for file in (folder / "z.csv", folder / "a" / "b" / "y.csv", beside / "x.csv", folder / ".hidden.csv"):
+    outside.mkdir()
+    for file in (folder / "z.csv", folder / "a" / "b" / "y.csv", outside / "x.csv", folder / ".hidden.csv"):
         file.touch()
     (folder / "a" / "b" / "up").symlink_to(folder)
     (folder / "a" / "same").symlink_to(folder / "a")
     (folder / "above").symlink_to("/")
-    (folder / "beside").symlink_to(beside)
-    (folder / "file.csv").symlink_to(beside / "x.csv")
-    (folder / "gone.csv").symlink_to(beside / "gone.csv")
+    (folder / "beside").symlink_to(outside)
+    (folder / "file.csv").symlink_to(outside / "x.csv")
+    (folder / "gone.csv").symlink_to(outside / "gone.csv")
     (folder / "null.csv").symlink_to("/dev/null")
     # Two folders that lead to each other.
-    (beside / "back").symlink_to(folder / "a")
-    (folder / "a" / "to").symlink_to(beside)
+    (outside / "back").symlink_to(folder / "a")
+    (folder / "a" / "to").symlink_to(outside)
     os.mkfifo(folder / "pipe.csv")
     (folder / "inside.csv").symlink_to(folder / "z.csv")
     (folder / "c").symlink_to(folder / "a" / "b")
@@ -105,7 +105,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("line", COMMANDS, ids=lambda line: " ".join(line[:2]))
-def test_every_command_over_folders_ends_and_names_it(
+def test_every_command_skips_special_files_in_folders(
     line: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "in"
@@ -130,6 +130,6 @@ def test_every_command_over_folders_ends_and_names_it(
         (folder / "transmission_queue.csv").unlink()
         (folder / "events.jsonl").write_text("", encoding="utf-8")
     assert cli.main([*line, str(folder)]) in (0, 1)
-    told = "".join(capsys.readouterr())
-    assert LOOP in told
-    assert PIPE in told
+    output = "".join(capsys.readouterr())
+    assert LOOP in output
+    assert PIPE in output

@@ -56,9 +56,9 @@ def test_tables_that_spark_must_write(tmp_path: Path, what: str) -> None:
     store = open_tables(tmp_path, "services")
     # It is read all the same.
     assert store.rows("services") == []
-    found = store.opener.open_to_write(where, 0)
-    assert isinstance(found, UnreadableTable)
-    assert why in found.why
+    table = store.opener.open_to_write(where, 0)
+    assert isinstance(table, UnreadableTable)
+    assert why in table.why
     with pytest.raises(AssertionError, match="Spark was started"):
         store.writer("services")
 
@@ -81,7 +81,7 @@ MISTAKEN = ["a%20b", "100%", "a%2Fb", "[x]", "]", "a\\b", "a|b", "a^b", "a\nb", 
 
 
 @pytest.mark.parametrize("name", MISTAKEN)
-def test_a_path_that_deltalake_mistakes_goes_by_spark(tmp_path: Path, name: str) -> None:
+def test_paths_misread_by_deltalake_use_spark(tmp_path: Path, name: str) -> None:
     make_table(TableLocation(str(tmp_path / "a b" / "services")), [{"name": "wrong"}], SERVICES)
     where = TableLocation(str(tmp_path / name / "services"))
     with pytest.raises(AssertionError, match="Spark was started"):
@@ -112,7 +112,7 @@ def test_a_path_that_deltalake_mistakes_goes_by_spark(tmp_path: Path, name: str)
         *(name for name in NAMES if not set("%[]\\^|/\x00\n\x7f") & set(name) and len(name) < 100),
     ],
 )
-def test_any_other_path(tmp_path: Path, name: str) -> None:
+def test_other_paths_are_written_by_deltalake(tmp_path: Path, name: str) -> None:
     where = TableLocation(str(tmp_path / name / "services"))
     _put_service(where)
     assert rows_at(where) == [{"instance_name": "HUB", "database_name": "db", "name": "s"}]

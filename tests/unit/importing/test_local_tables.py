@@ -70,9 +70,9 @@ def steps(config: Config, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     steps: dict[str, Step] = {}
 
     def look(name: str, done: ImportResult) -> None:
-        found = newest(config)
-        tables = {key: rows_at(locations[key]) for key, version in found.items() if version is not None}
-        steps[name] = Step(done, found, tables)
+        snapshot = newest(config)
+        tables = {key: rows_at(locations[key]) for key, version in snapshot.items() if version is not None}
+        steps[name] = Step(done, snapshot, tables)
 
     first = exports(folder / "first", MONDAY, **FIRST_VIEWS)
     files = written(Path(config.file).parent)
@@ -215,12 +215,12 @@ def test_older_exports_are_refused_without_writing(config: Config, steps: dict[s
 
 def test_an_acknowledgement_whose_time_is_known_stays(steps: dict[str, Step]) -> None:
     columns = ("database_name", "far_broker_instance", "acknowledged_at", "acknowledged_broker_instance")
-    found = {
+    acknowledged = {
         (row["conversation_id"], row["database_name"]): tuple(row[name] for name in columns[1:])
         for row in steps["first"].tables["dialogs"]
         if row["acknowledged_at"] is not None
     }
-    assert found == {
+    assert acknowledged == {
         (dialog(2), "Shop"): (None, MONDAY, "id-2"),
         (dialog(3), "Shop"): (None, MONDAY, "Id-3"),
         (dialog(4), "Offline"): (None, MONDAY, None),

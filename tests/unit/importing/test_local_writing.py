@@ -51,7 +51,7 @@ def by_name(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["name"], row["database_name"]))
 
 
-def test_any_name_and_any_time(tmp_path: Path) -> None:
+def test_rows_with_any_name_and_time_are_found_again(tmp_path: Path) -> None:
     """Each is found again by its key, whether it is changed, removed or left alone."""
 
     names = dict.fromkeys([*NAMES, "", *(chr(point) for point in (0x7F, 0xD7FF, 0xFFFF, 0x10FFFF))])
@@ -91,7 +91,7 @@ def test_added_columns_stay(tmp_path: Path) -> None:
     assert newest(config_in(tmp_path))["routes"] == 2
 
 
-def test_a_column_that_may_not_be_null_for_somebody_else(tmp_path: Path) -> None:
+def test_a_required_foreign_column_is_reported(tmp_path: Path) -> None:
     import pyarrow
     from deltalake import DeltaTable
 
@@ -102,7 +102,7 @@ def test_a_column_that_may_not_be_null_for_somebody_else(tmp_path: Path) -> None
     assert newest(config_in(tmp_path))["routes"] == 0
 
 
-def test_dialogs_are_found_without_case_and_others_pass_through(tmp_path: Path) -> None:
+def test_dialogs_are_found_without_case(tmp_path: Path) -> None:
     """Over several files and many rows, of which most belong to others."""
     from deltalake import write_deltalake
 
@@ -116,9 +116,9 @@ def test_dialogs_are_found_without_case_and_others_pass_through(tmp_path: Path) 
     ]
     changed = [{**row, "far_service": "new"} for row in mine[::2]]
     put(open_tables(tmp_path, "dialogs"), "dialogs", TableChanges(put=changed, remove=mine[1::2]))
-    found = {row["conversation_id"]: row for row in rows_at(place(tmp_path, "dialogs"))}
-    assert len(found) == 999 - len(mine[1::2])
-    assert found == {
+    rows_by_id = {row["conversation_id"]: row for row in rows_at(place(tmp_path, "dialogs"))}
+    assert len(rows_by_id) == 999 - len(mine[1::2])
+    assert rows_by_id == {
         **{row["conversation_id"]: row for row in rows if row["instance_name"] != "i3"},
         **{row["conversation_id"]: row for row in changed},
     }
@@ -196,7 +196,7 @@ def test_a_wider_number_type_stays_unchanged(tmp_path: Path) -> None:
     assert types["database_id"] == 'PrimitiveType("long")'
 
 
-def test_the_commands_where_there_is_no_pyspark(tmp_path: Path) -> None:
+def test_the_commands_work_without_pyspark(tmp_path: Path) -> None:
     """As a user types them, on a machine with the packages of the extra light."""
     folder = tmp_path / "mine"
     exports(folder / "exports", MONDAY, **FIRST_VIEWS)
@@ -229,8 +229,8 @@ def test_the_commands_where_there_is_no_pyspark(tmp_path: Path) -> None:
         assert "tables.routes: written by deltalake" in done.stderr
         assert "Spark" not in done.stderr
     assert len(rows_at(TableLocation(str(folder / "data" / "messages")))) == 2
-    found = {
+    versions = {
         row["name"]: row["valid_to"] is None for row in rows_at(TableLocation(str(folder / "data" / "routes")))
     }
-    assert found["Billing"] is True
-    assert found["Doomed"] is False
+    assert versions["Billing"] is True
+    assert versions["Doomed"] is False

@@ -102,7 +102,7 @@ def _read(file: Path, text: str) -> CatalogExport:
 
 
 @pytest.mark.parametrize("others", [0, 994, 999])
-def test_rows_are_the_same_wherever_a_thousand_ends(others: int, tmp_path: Path) -> None:
+def test_rows_are_independent_of_the_batch_boundary(others: int, tmp_path: Path) -> None:
     """Rows become columns a thousand at a time. Other rows precede the compared ones."""
     before = [_row(1, message_sequence_number=number) for number in range(others)]
     lines = [json.dumps(row) for row in (ROWS[0], *before, *ROWS[1:])]
@@ -120,7 +120,7 @@ def test_rows_are_the_same_wherever_a_thousand_ends(others: int, tmp_path: Path)
         assert "message_body" not in whole[0]
 
 
-def test_views_among_one_another_each_get_their_rows(tmp_path: Path) -> None:
+def test_mixed_views_get_their_own_rows(tmp_path: Path) -> None:
     head = {"instance_name": "SHOP", "database_name": "Orders", "exported_at": AT}
     rows: list[Any] = []
     for number in range(600):

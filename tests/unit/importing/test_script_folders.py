@@ -139,12 +139,12 @@ def test_scripts_of_environments_are_left_out(names: list[str], environments: se
     assert all(name.upper() in notes[0] for name in environments)
 
 
-def test_those_of_one_environment_are_asked_for() -> None:
+def test_scripts_of_the_chosen_environment_are_read() -> None:
     names = ["r.PROD.sql", "r.Test.sql", "r.sql", "s.K1.sql", "s.K2.sql"]
     assert arranged(*names, environment="test")[0] == ["r.sql", "r.Test.sql", "s.K1.sql", "s.K2.sql"]
-    files, _, found = arranged(*names, environment="K1")
+    files, _, environments = arranged(*names, environment="K1")
     assert files == ["r.sql", "s.K1.sql"]
-    refuse_unknown("k2", found)
+    refuse_unknown("k2", environments)
     assert arranged("r-pre-prod.sql", "r-prod.sql", environment="Pre-Prod")[0] == ["r-pre-prod.sql"]
     assert arranged("r.prod-eu.sql", "r.prod-us.sql", environment="prod-eu")[0] == ["r.prod-eu.sql"]
     paths = [TOP / "PROD/r.sql", TOP / "TEST/r.sql"]
@@ -181,6 +181,6 @@ def test_sections_that_undo_a_script_are_left_out(up: str, down: str) -> None:
         assert without_undo(turned) == (f"\n\n{up}\nCREATE ROUTE a\n", 1)
 
 
-def test_other_scripts_have_no_such_sections() -> None:
+def test_similar_comments_are_not_undo_sections() -> None:
     text = "-- down below\nPRINT '-- migrate:down'\n-- migrate: down the road\n/* -- Downs */\n"
     assert without_undo(text) == (text, None)

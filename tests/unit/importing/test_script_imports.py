@@ -153,7 +153,7 @@ def test_a_script_is_imported_again_as_a_snapshot(tmp_path: Path, bring: Import)
     assert ("old", "TCP://old:4022", None, TUESDAY) in routes(tmp_path)
 
 
-def test_a_script_and_another_and_the_first_again_are_three(tmp_path: Path, bring: Import) -> None:
+def test_a_script_repeated_after_another_is_a_new_import(tmp_path: Path, bring: Import) -> None:
     there, gone = (
         script(tmp_path, f"{n}.sql", text) for n, text in (("a", CREATE.format("r", "r")), ("b", "DROP ROUTE r"))
     )
@@ -240,8 +240,8 @@ def test_a_script_that_an_older_release_imported(tmp_path: Path, bring: Import) 
     assert bring(file)["notes"] == [f"{file}: {KNOWN}"]
     assert rows_at(place(tmp_path, "imports")) == [row]
     assert bring(file, "--scripted-at", WEDNESDAY.isoformat())["written"]["routes"] == {"added": 1}
-    found = {(row["exported_at"], row["kind"]) for row in rows_at(place(tmp_path, "imports"))}
-    assert found == {(MONDAY, None), (WEDNESDAY, "SCRIPT")}
+    imports = {(row["exported_at"], row["kind"]) for row in rows_at(place(tmp_path, "imports"))}
+    assert imports == {(MONDAY, None), (WEDNESDAY, "SCRIPT")}
 
 
 def test_no_value_of_a_variable_is_stored(tmp_path: Path, bring: Import) -> None:
@@ -254,7 +254,7 @@ def test_no_value_of_a_variable_is_stored(tmp_path: Path, bring: Import) -> None
     assert {len(row["content_digest"]) for row in rows_at(place(tmp_path, "imports"))} == {64}
 
 
-def test_scripts_that_were_read_apart_come_in_the_order_of_their_times(tmp_path: Path) -> None:
+def test_times_of_scripts_read_separately_never_decrease(tmp_path: Path) -> None:
     """As the command reads them, which clamps their times while it reads."""
     from routing.importing.from_tsql import import_scripts
     from routing.importing.tsql.script_reader import read_script

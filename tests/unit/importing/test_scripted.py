@@ -30,11 +30,11 @@ def route(name: str, database: str = "Shop", ends: datetime | None = None) -> Ro
 
 
 def own() -> dict[str, list[Row]]:
-    known = {"database_id": 5, "is_broker_enabled": None}
+    database_columns = {"database_id": 5, "is_broker_enabled": None}
     return {
         "routes": [route("a"), route("ended", ends=AT), route("b", "Stock")],
         "services": [estate_rows.service("Stock", "//stock")],
-        "databases": [estate_rows.database(name, GUID, **known) for name in ("Shop", "Stock")],
+        "databases": [estate_rows.database(name, GUID, **database_columns) for name in ("Shop", "Stock")],
         "instances": [estate_rows.instance("hub", "tcp://hub:1", is_message_forwarding_enabled=True)],
     }
 
@@ -60,7 +60,7 @@ def versions(changes: TableChanges) -> list[tuple[Any, ...]]:
     return [(r["database_name"], r["name"], r["valid_from"], r["valid_to"]) for r in changes.put]
 
 
-def test_nothing_changes_nothing(change: Change) -> None:
+def test_an_empty_script_changes_nothing(change: Change) -> None:
     assert not any(change("").values())
 
 
@@ -69,14 +69,14 @@ def test_a_route_can_be_created_after_one_of_that_name_ended(change: Change) -> 
     assert versions(changes["routes"]) == [("Shop", "ended", AT, None)]
 
 
-def test_a_dropped_database_takes_everything_along(change: Change) -> None:
+def test_a_dropped_database_removes_its_routes_and_services(change: Change) -> None:
     changes = change("DROP DATABASE Stock")
     assert versions(changes["routes"]) == [("Stock", "b", None, LATER)]
     assert [row["name"] for row in changes["databases"].remove] == ["Stock"]
     assert [row["name"] for row in changes["services"].remove] == ["//stock"]
 
 
-def test_a_renamed_database_takes_everything_along(change: Change) -> None:
+def test_a_renamed_database_keeps_its_routes_and_services(change: Change) -> None:
     changes = change("ALTER DATABASE Stock MODIFY NAME = Store")
     assert versions(changes["routes"]) == [("Store", "b", LATER, None), ("Stock", "b", None, LATER)]
     (row,) = changes["databases"].put
@@ -218,8 +218,8 @@ def test_scripts_are_applied_in_turn(
     history: History,
     counts: dict[str, int],
 ) -> None:
-    done, changes, found = apply(read, *scripts, **options)
-    assert (found, done.rejected) == (history, [])
+    done, changes, final_state = apply(read, *scripts, **options)
+    assert (final_state, done.rejected) == (history, [])
     assert dict(changes["routes"].counts) == counts
 
 

@@ -76,7 +76,7 @@ def test_an_older_export_is_refused(tmp_path: Path) -> None:
         bring(tmp_path, config, MONDAY, service_queues={"Orders": [UNREAD]})
 
 
-def test_report_reads_them(tmp_path: Path) -> None:
+def test_report_reads_queues_and_endpoint_counts(tmp_path: Path) -> None:
     from deltalake import DeltaTable
 
     config = config_in(tmp_path, *SEEN)

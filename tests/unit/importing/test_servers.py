@@ -368,19 +368,22 @@ def test_files_of_servers_have_different_names(monkeypatch: pytest.MonkeyPatch, 
     ]
 
 
-def test_how_to_sign_in() -> None:
+def test_connection_strings_of_each_authentication() -> None:
     login = ServerAccess("sql", "a;b", "p}q;Encrypt=no").connection_string("HUB\\SALES,1435")
     assert login.endswith("UID={a;b};PWD={p}}q;Encrypt=no};")
-    ways = {way: ServerAccess(way).connection_string("HUB") for way in driver.AUTHENTICATIONS}
-    for text in ways.values():
+    strings = {
+        authentication: ServerAccess(authentication).connection_string("HUB")
+        for authentication in driver.AUTHENTICATIONS
+    }
+    for text in strings.values():
         assert text.startswith("Server={HUB};Database=master;ConnectRetryCount=0;Encrypt=yes;")
         assert "ApplicationIntent" not in text
         assert "TrustServerCertificate" not in text
-    assert "Trusted_Connection=yes;" in ways["windows"]
-    assert "Authentication=ActiveDirectoryDefault;" in ways["entra"]
-    assert "Authentication=ActiveDirectoryInteractive;" in ways["entra-interactive"]
-    told = ServerAccess(trusts_certificate=True, has_read_intent=True).connection_string("HUB")
-    assert "TrustServerCertificate=yes;ApplicationIntent=ReadOnly;" in told
+    assert "Trusted_Connection=yes;" in strings["windows"]
+    assert "Authentication=ActiveDirectoryDefault;" in strings["entra"]
+    assert "Authentication=ActiveDirectoryInteractive;" in strings["entra-interactive"]
+    string = ServerAccess(trusts_certificate=True, has_read_intent=True).connection_string("HUB")
+    assert "TrustServerCertificate=yes;ApplicationIntent=ReadOnly;" in string
     assert "Hunter2" not in repr(ServerAccess("sql", "reader", PASSWORD))
 
 
@@ -403,10 +406,10 @@ def test_the_password_comes_from_the_environment_or_a_prompt(
         assert "--server takes the name of a server (" in said("--server", name)
 
     asked: list[str] = []
-    given: list[object] = []
+    prompts: list[object] = []
 
     def refuse(*values: object, **_: object) -> NoReturn:
-        given.extend(values)
+        prompts.extend(values)
         raise InputError("not now")
 
     def answer(text: str) -> str:
@@ -417,7 +420,7 @@ def test_the_password_comes_from_the_environment_or_a_prompt(
     monkeypatch.setattr(server_options, "ServerAccess", refuse)
     monkeypatch.setattr(sys, "stdin", _Terminal())
     assert said("--server", "HUB", *LOGIN) == "sbroute: not now"
-    assert (asked, given) == (["Password of reader: "], ["sql", "reader", PASSWORD])
+    assert (asked, prompts) == (["Password of reader: "], ["sql", "reader", PASSWORD])
 
 
 class _Terminal(io.StringIO):
@@ -425,7 +428,7 @@ class _Terminal(io.StringIO):
         return True
 
 
-def test_without_the_driver(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_driver_is_reported(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mssql_python", None)
     assert cli.main(["check", "--server", "HUB"]) == 2
     assert (

@@ -80,7 +80,7 @@ def test_conditions_are_noted_and_names_of_items_evaluated(tmp_path: Path) -> No
     assert script.guesses == (f"{path}, line 2: {why}", f"{path}, line 3: {why}")
 
 
-def test_a_project_of_the_folder_that_the_command_runs_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_project_in_the_working_directory_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project(tmp_path / "db", SDK.format('<Build Include="..\\Shared\\S.sql" />')).parent)
     project(tmp_path, "", {"Shared/S.sql": ROUTE.format("S"), "db/sub/R.sql": ROUTE.format("R")})
     script = read_file(Path("Shop.sqlproj"), scripted_at=NOW, variables={"Peer": "h:1"})

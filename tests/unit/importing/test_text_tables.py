@@ -34,7 +34,7 @@ def names(export: CatalogExport, view: str = "services") -> list[Any]:
     return [row["name"] for row in export.rows[view] if "is_empty" not in row]
 
 
-def told(export: CatalogExport) -> list[str]:
+def rejections_of(export: CatalogExport) -> list[str]:
     return [sentence.partition(", row ")[2] for sentence in export.rejected]
 
 
@@ -90,11 +90,11 @@ def test_printed_lines_in_any_language_are_not_rows(tmp_path: Path, form: str) -
     # A grid that SSMS saved has no blank line that ends it.
     for line in CLOSING if form == "tabs" else [*CLOSING, *PRINTED]:
         export = read(tmp_path, "services.txt", f"{grid}\n{line}\n")
-        assert (names(export), told(export)) == (["//orders", "//a b"], []), line
+        assert (names(export), rejections_of(export)) == (["//orders", "//a b"], []), line
     for line in ERRORS:
         export = read(tmp_path, "services.txt", f"{grid}\n{line}\nTexto del error.\n")
         assert names(export) == ["//orders", "//a b"], line
-        [why] = told(export)
+        [why] = rejections_of(export)
         assert "the server reports error 916, so the export is incomplete" in why, line
 
 
@@ -115,16 +115,16 @@ def test_an_error_of_a_tool_makes_an_export_incomplete(tmp_path: Path, line: str
     for table in (services(), MARKDOWN.format(*(" | ".join(row) for row in (HEADER, *ROWS)))):
         export = read(tmp_path, "services.txt", f"{table}\n{line}\n")
         assert names(export) == ["//orders", "//a b"]
-        assert [why.partition(": ")[2][:26] for why in told(export)] == ["a tool reports an error, s"]
+        assert [why.partition(": ")[2][:26] for why in rejections_of(export)] == ["a tool reports an error, s"]
     for printed in ("Query completed with no errors", "Error log entries", "Failed logins", "Timeout settings: 5"):
-        assert told(read(tmp_path, "services.txt", f"{services()}\n{printed}\n")) == []
+        assert rejections_of(read(tmp_path, "services.txt", f"{services()}\n{printed}\n")) == []
 
 
 def test_a_line_in_the_table_that_does_not_fit_is_refused_with_its_place(tmp_path: Path) -> None:
     rows = services(ROWS[0], ("no number", "x", "1", "2"), ("//collapsed 1 2 3", "", "", ""))
     export = read(tmp_path, "services.txt", rows + "Done with it\n")
     assert names(export) == ["//orders"]
-    assert told(export) == [
+    assert rejections_of(export) == [
         "4: service_id: 'x' is not a number",
         "5: service_id is missing",
         "6: service_id is missing",
@@ -133,7 +133,7 @@ def test_a_line_in_the_table_that_does_not_fit_is_refused_with_its_place(tmp_pat
     export = read(
         tmp_path, "services.txt", f"{services()}\n{services(('//late', '1', '1', '1')).splitlines()[2]}\n"
     )
-    assert told(export) == ["6: it looks like a row, but is below the end of its table"]
+    assert rejections_of(export) == ["6: it looks like a row, but is below the end of its table"]
 
 
 DRAWN = "\u250c\u2500\u252c\u2510\n\u2502 {} \u2502\n\u255e\u2550\u2561\n\u2502 {} \u2502\n\u2502 {} \u2502\n"
@@ -156,7 +156,7 @@ def test_framed_tables_are_read(tmp_path: Path, name: str, form: str) -> None:
     text = form.format(*(f" {bar} ".join(row) for row in (HEADER, *rows)))
     export = read(tmp_path, name, text)
     first = "//a&b" if form is MARKDOWN or name == "x.md" else "//a&amp;b"
-    assert (names(export), told(export)) == ([first, "//a b"], [])
+    assert (names(export), rejections_of(export)) == ([first, "//a b"], [])
 
 
 @pytest.mark.parametrize(
@@ -203,14 +203,14 @@ def test_a_table_in_an_html_mail_is_read(tmp_path: Path) -> None:
     head = row(HEADER, "th")
     text = f"Hello,\n<table border=1>{head}{row(('//a&amp;b', '1', '2', '3'))}{row(('//c', '1', '2'))}</table>bye"
     export = read(tmp_path, "services.html", text)
-    assert (names(export), told(export)) == (["//a&b"], ["4: it has 3 cells, the header 4"])
+    assert (names(export), rejections_of(export)) == (["//a&b"], ["4: it has 3 cells, the header 4"])
 
 
 def test_result_sets_of_several_databases(tmp_path: Path) -> None:
     first, second = services(ROWS[0]), services(ROWS[1])
     export = read(tmp_path, "services.txt", f"{first}\n{second}")
     assert names(export) == []
-    assert [why.partition(": ")[0] for why in told(export)] == ["3", "7"]
+    assert [why.partition(": ")[0] for why in rejections_of(export)] == ["3", "7"]
     assert "no column or line says of which database" in export.rejected[0]
     forms = [
         ("Begin Database: A", "Begin Database: B"),
@@ -291,7 +291,10 @@ def test_unquoted_separators_are_joined_where_only_one_column_can_have_held_them
 def test_columns_of_one_name_have_equal_values(tmp_path: Path) -> None:
     text = "name,service_id,service_queue_id,name\n//a,1,7,//a\n//b,2,8,queue of b\n"
     export = read(tmp_path, "services.csv", text)
-    assert (names(export), told(export)) == (["//a"], ["3: name is in several columns, and their values differ"])
+    assert (names(export), rejections_of(export)) == (
+        ["//a"],
+        ["3: name is in several columns, and their values differ"],
+    )
 
 
 def test_cells_damaged_by_a_spreadsheet(tmp_path: Path) -> None:
@@ -427,9 +430,9 @@ def test_no_row_comes_out_that_was_not_in_the_file(
         export = read(tmp_path, "services.txt", text[: len(text) - cut] if cut > 20 else text)
     except ContractError:
         return
-    known = {one for name, _ in rows for one in (name, " ".join(name.split()), name.replace('""', '"'))}
+    texts = {one for name, _ in rows for one in (name, " ".join(name.split()), name.replace('""', '"'))}
     # Quotation marks that stand alone in two lines are around a cell with a line end.
-    assert all(name in known or f'"{name}"' in text for name in names(export))
+    assert all(name in texts or f'"{name}"' in text for name in names(export))
 
 
 @pytest.mark.parametrize(
@@ -443,8 +446,8 @@ def test_a_name_written_as_in_tsql_is_refused(tmp_path: Path, rows: str) -> None
     header = "name,route_id,remote_service_name,address"
     export = read(tmp_path, "routes.csv", f"{header}\n{rows}\nO'Hara's,65537,//b,TCP://b:4022\n")
     assert names(export, "routes") == ["O'Hara's"]
-    assert [why.partition(": ")[0] for why in told(export)] == ["2"]
-    assert "is written as in T-SQL" in told(export)[0]
+    assert [why.partition(": ")[0] for why in rejections_of(export)] == ["2"]
+    assert "is written as in T-SQL" in rejections_of(export)[0]
 
 
 @pytest.mark.parametrize("tail", ["", "\t5"])
@@ -457,7 +460,7 @@ def test_a_status_with_a_line_end_is_refused_as_a_whole(tmp_path: Path, tail: st
     lines += [f"{rows[1]}\tAn error", f"while receiving{tail}", f"{rows[2]}\tAn error{tail}"]
     export = read(tmp_path, "transmission_queue.txt", "\r\n".join(lines) + "\r\n")
     assert [row["message_sequence_number"] for row in export.rows["transmission_queue"]] == [0, 2]
-    assert [why.partition(": ")[0] for why in sorted(told(export))] == ["3", "4"]
+    assert [why.partition(": ")[0] for why in sorted(rejections_of(export))] == ["3", "4"]
 
 
 @pytest.mark.parametrize(
@@ -476,9 +479,9 @@ def test_a_status_with_a_line_end_is_refused_as_a_whole(tmp_path: Path, tail: st
 def test_a_mark_names_a_database_without_its_id(tmp_path: Path, mark: str, database: str | None) -> None:
     text = "".join(f"Current database: {each}\n{services()}\n" for each in (mark, "Shop"))
     export = read(tmp_path, "services.txt", text)
-    found = dict.fromkeys(row["database_name"] for row in export.rows["services"] if "is_empty" not in row)
-    assert list(found) == ([] if database is None else [database]) + ["Shop"]
-    assert bool(told(export)) == (database is None)
+    databases = dict.fromkeys(row["database_name"] for row in export.rows["services"] if "is_empty" not in row)
+    assert list(databases) == ([] if database is None else [database]) + ["Shop"]
+    assert bool(rejections_of(export)) == (database is None)
 
 
 def test_a_second_result_set_below_one_mark_is_refused(tmp_path: Path) -> None:
@@ -487,7 +490,7 @@ def test_a_second_result_set_below_one_mark_is_refused(tmp_path: Path) -> None:
     export = read(tmp_path, "services.txt", text)
     rows = [(row["database_name"], row["name"]) for row in export.rows["services"] if "is_empty" not in row]
     assert rows == [("A", "//orders"), ("C", "//a b")]
-    assert told(export) == ["9: it is the second result set below a line with the database 'A'"]
+    assert rejections_of(export) == ["9: it is the second result set below a line with the database 'A'"]
 
 
 @pytest.mark.parametrize("written", ["database", "DB_Name", "Database Name"])

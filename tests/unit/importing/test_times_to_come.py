@@ -62,9 +62,9 @@ def write_script(folder: Path, after_now: timedelta) -> str:
 def test_an_export_in_the_future_is_refused(tmp_path: Path, run: Run) -> None:
     routes = {"Orders": [route("AutoCreatedLocal")]}
     at = from_now(AHEAD)
-    told = run("import", "catalog", str(export(tmp_path / "a", at=at, routes=routes)), status=2)
-    assert f"routes.jsonl, row 1: exported_at is {at}, more than an hour from now" in told
-    assert "--time-zone names the zone" in told
+    output = run("import", "catalog", str(export(tmp_path / "a", at=at, routes=routes)), status=2)
+    assert f"routes.jsonl, row 1: exported_at is {at}, more than an hour from now" in output
+    assert "--time-zone names the zone" in output
     assert not (tmp_path / "data").exists()
     run("import", "catalog", str(export(tmp_path / "b", at=from_now(NEARLY), routes=routes)))
 
@@ -80,9 +80,9 @@ def test_the_option_of_exports_is_read_on_its_clock(tmp_path: Path, run: Run) ->
 def test_scripts_in_the_future_are_refused(tmp_path: Path, run: Run) -> None:
     tsql = ("import", "tsql", "--instance", "HUB", "--database", "Shop")
     ahead = write_script(tmp_path, AHEAD)
-    told = run(*tsql, ahead, status=2)
-    assert f"{ahead}: its time is" in told
-    assert "--scripted-at sets the time, in the zone of --time-zone" in told
+    output = run(*tsql, ahead, status=2)
+    assert f"{ahead}: its time is" in output
+    assert "--scripted-at sets the time, in the zone of --time-zone" in output
     assert not (tmp_path / "data").exists()
     local = (datetime.now(timezone.utc) + timedelta(hours=3)).replace(tzinfo=None).isoformat(timespec="seconds")
     assert "a time is in the future" in run(*tsql, ahead, "--scripted-at", local, status=2)
@@ -95,7 +95,7 @@ def test_a_file_less_than_an_hour_ahead_is_accepted(tmp_path: Path, run: Run) ->
     run("import", "tsql", "--instance", "HUB", "--database", "Shop", write_script(tmp_path, NEARLY))
 
 
-def test_an_event_is_rejected(tmp_path: Path, run: Run) -> None:
+def test_an_event_in_the_future_is_rejected(tmp_path: Path, run: Run) -> None:
     def event(at: str) -> str:
         fields = {
             "conversation_id": "6b1f0b9a-6a0e-4a52-9c7b-0d6f6d9a0001",
@@ -108,13 +108,13 @@ def test_an_event_is_rejected(tmp_path: Path, run: Run) -> None:
     late = from_now(AHEAD)
     file = tmp_path / "events.xml"
     file.write_text("<E>" + "".join(map(event, (late, from_now(NEARLY)))) + "</E>", encoding="utf-8")
-    told = run("import", "events", str(file), "--instance", "HUB")
-    assert f"its timestamp is {late}, more than an hour from now" in told
+    output = run("import", "events", str(file), "--instance", "HUB")
+    assert f"its timestamp is {late}, more than an hour from now" in output
     assert len(rows_at(place(tmp_path, "observed_routing"))) == 1
 
 
 @pytest.mark.parametrize("command", ["check", "lint"])
-def test_check_and_lint_note_it(tmp_path: Path, run: Run, command: str) -> None:
+def test_check_and_lint_note_future_times(tmp_path: Path, run: Run, command: str) -> None:
     files = whole_shop(tmp_path / "ahead", [waiting(1, "//stock")])
     for file in files.rglob("*.jsonl"):
         text = file.read_text(encoding="utf-8")
@@ -122,10 +122,10 @@ def test_check_and_lint_note_it(tmp_path: Path, run: Run, command: str) -> None:
     script = write_script(files / "SHOP", AHEAD)
     # Wide enough for the paths, which else are broken.
     whole = ["--verbose", "--width", "1000"]
-    told = run(command, str(files), "--database", "Orders", "--instance", "SHOP", *whole)
-    assert "routes.jsonl, row 1: exported_at is" in told
-    assert "more than an hour from now (--time-zone)" in told
-    assert f"{script}: its time is" in told
+    output = run(command, str(files), "--database", "Orders", "--instance", "SHOP", *whole)
+    assert "routes.jsonl, row 1: exported_at is" in output
+    assert "more than an hour from now (--time-zone)" in output
+    assert f"{script}: its time is" in output
     on_time = whole_shop(tmp_path / "on time", [waiting(1, "//stock")])
     assert "from now" not in run(command, str(on_time))
 

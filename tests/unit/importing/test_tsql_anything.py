@@ -77,7 +77,7 @@ def _read(text: str) -> ReadScript:
 def test_any_text_ends_in_statements_or_problems(text: str) -> None:
     script = _read(text)
     lines = len(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
-    places = [(found.file, found.line) for found in script.statements]
+    places = [(statement.file, statement.line) for statement in script.statements]
     places += [(problem.file, problem.line) for problem in script.problems]
     assert all(file == "f.sql" and 1 <= line <= lines for file, line in places)
     assert all(problem.why for problem in script.problems)
@@ -98,7 +98,7 @@ def test_every_read_script_can_be_applied(text: str) -> None:
 
 @LONG_ENOUGH
 @given(SCRIPTS)
-def test_a_statement_behind_any_finished_batch_is_read(text: str) -> None:
+def test_a_statement_after_any_finished_batch_is_read(text: str) -> None:
     """A statement after GO does not depend on a closed batch before it."""
     tail = "\nGO\nUSE zz\nGO\nCREATE ROUTE last_one WITH ADDRESS = 'LOCAL'\n"
     closed = segments(text.replace("\r\n", "\n").replace("\r", "\n") + "\n")[1] == CODE
@@ -112,7 +112,7 @@ def test_a_statement_behind_any_finished_batch_is_read(text: str) -> None:
 
 @LONG_ENOUGH
 @given(st.binary())
-def test_any_bytes_are_some_text(data: bytes) -> None:
+def test_any_bytes_can_be_decoded(data: bytes) -> None:
     decoded = decode(data)
     assert decoded.unreadable == decoded.text.count("\ufffd") or decoded.encoding == "UTF-8"
     _read(decoded.text)
@@ -175,7 +175,7 @@ def test_blocks_too_deep_are_reported_and_the_next_batch_is_read() -> None:
     assert [statement.line for statement in script.statements] == [3]
 
 
-def test_exec_inside_exec_ends() -> None:
+def test_nested_exec_is_read_to_its_statement() -> None:
     text = "CREATE ROUTE r WITH ADDRESS = 'LOCAL'"
     for _ in range(12):
         text = "EXEC('" + text.replace("'", "''") + "')"

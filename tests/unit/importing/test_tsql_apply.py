@@ -54,7 +54,7 @@ def run(read: ReadText) -> Callable[..., AppliedScript]:
 Run = Callable[..., AppliedScript]
 
 
-def test_nothing_changes_nothing(run: Run) -> None:
+def test_an_empty_script_changes_nothing(run: Run) -> None:
     assert run("") == AppliedScript(STATE)
 
 
@@ -142,7 +142,7 @@ def test_refused_statements_change_nothing(run: Run, text: str, number: int | No
     assert (problem.counted, result.applied, result.refused) == (False, 0, 1)
 
 
-def test_without_a_database_a_route_has_no_place(run: Run) -> None:
+def test_statements_without_a_database_are_reported(run: Run) -> None:
     result = run("DROP ROUTE ToStock\nCREATE SERVICE s ON QUEUE q", database=None)
     assert result.state == STATE
     assert [(problem.line, problem.number) for problem in result.problems] == [(1, None), (2, None)]
@@ -324,14 +324,14 @@ def test_statements_under_a_false_condition_are_skipped(run: Run, text: str, pas
 def test_statements_show_whether_an_endpoint_exists(
     run: Run, endpoint: EndpointState | None, asked: str, is_made: bool, doubts: int
 ) -> None:
-    made = "CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 4024) FOR SERVICE_BROKER ()"
-    text = f"IF NOT EXISTS (SELECT * FROM sys.service_broker_endpoints{asked}) {made}"
+    create = "CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 4024) FOR SERVICE_BROKER ()"
+    text = f"IF NOT EXISTS (SELECT * FROM sys.service_broker_endpoints{asked}) {create}"
     result = run(text, InstanceState(endpoint=endpoint))
     assert result.state.endpoint == (EndpointState("e", 4024) if is_made else endpoint)
     assert [problem.counted for problem in result.problems] == [True] * doubts
 
 
-def test_a_condition_is_asked_once(run: Run) -> None:
+def test_a_condition_is_evaluated_once(run: Run) -> None:
     """The effects of a branch change neither its own rest nor the ELSE."""
     result = run(
         """IF EXISTS (SELECT * FROM sys.routes WHERE name = 'ToStock')

@@ -36,9 +36,9 @@ MAX = "DECLARE @x int, @sql nvarchar(max)"
 )
 def test_a_text_of_constants_is_read(read: ReadText, text: str) -> None:
     script = read(text)
-    (found,) = script.statements
-    assert isinstance(found, CreateRoute)
-    assert (found.name, found.database, found.options.address) == ("r", "db", "LOCAL")
+    (statement,) = script.statements
+    assert isinstance(statement, CreateRoute)
+    assert (statement.name, statement.database, statement.options.address) == ("r", "db", "LOCAL")
     assert script.problems == ()
 
 
@@ -49,9 +49,9 @@ def test_an_address_of_a_host_and_a_port(read: ReadText) -> None:
             + CAST(@port AS nvarchar(10)) + N''''
         EXEC sp_executesql @sql"""
     )
-    (found,) = script.statements
-    assert isinstance(found, CreateRoute)
-    assert found.options.address == "TCP://stock.example:4022"
+    (statement,) = script.statements
+    assert isinstance(statement, CreateRoute)
+    assert statement.options.address == "TCP://stock.example:4022"
 
 
 @pytest.mark.parametrize(
@@ -86,12 +86,12 @@ def test_a_value_that_is_not_known_is_reported(read: ReadText, text: str) -> Non
 
 def test_long_texts_are_known_where_the_variable_is_long(read: ReadText) -> None:
     script = read(f"{MAX} = N'{ROUTE}'; SET @sql += N'{' ' * 3990}'; SET @sql = @sql + N'--'; EXEC(@sql)")
-    assert [found.name for found in script.statements] == ["r"]
+    assert [statement.name for statement in script.statements] == ["r"]
 
 
 def test_a_text_is_cut_to_its_variable(read: ReadText) -> None:
     script = read("DECLARE @sql nvarchar(12) = N'DROP ROUTE abc'; EXEC(@sql)\nDECLARE @s varchar = 'x'; EXEC(@s)")
-    assert [found.name for found in script.statements] == ["a"]
+    assert [statement.name for statement in script.statements] == ["a"]
 
 
 def test_variables_that_double_come_to_an_end(read: ReadText) -> None:
@@ -124,10 +124,10 @@ def test_sp_executesql_refuses_other_types_than_nvarchar(read: ReadText) -> None
     assert {(problem.line, problem.number) for problem in script.problems} == {(1, None), (2, 214)}
 
 
-def test_a_variable_counts_under_the_condition_that_it_was_given_under(read: ReadText) -> None:
+def test_a_variable_set_and_used_under_one_condition_is_known(read: ReadText) -> None:
     script = read(f"{MAX}; IF DB_ID('x') IS NOT NULL BEGIN SET @sql = N'{ROUTE}'; EXEC(@sql) END")
-    (found,) = script.statements
-    assert found.name == "r"
+    (statement,) = script.statements
+    assert statement.name == "r"
 
 
 def test_arguments_and_conditions_of_constants(read: ReadText) -> None:

@@ -34,7 +34,7 @@ def test_services(read: ReadText) -> None:
            ALTER SERVICE s2 ON QUEUE q2 (ADD CONTRACT [//c2])
            DROP SERVICE [//shop/stock]"""
     )
-    assert [(type(found), found.name, found.line) for found in script.statements] == [
+    assert [(type(statement), statement.name, statement.line) for statement in script.statements] == [
         (CreateService, "//shop/stock", 1),
         (CreateService, "s2", 2),
         (DropService, "//shop/stock", 4),
@@ -53,7 +53,7 @@ def test_services(read: ReadText) -> None:
 )
 def test_invalid_services_are_reported(read: ReadText, text: str) -> None:
     script = read(text + "\nGO\nDROP SERVICE last_one")
-    assert [found.name for found in script.statements] == ["last_one"]
+    assert [statement.name for statement in script.statements] == ["last_one"]
     assert [(problem.line, problem.number) for problem in script.problems] == [(1, 102)]
 
 
@@ -75,12 +75,12 @@ def test_the_endpoint(read: ReadText) -> None:
     )
     assert [
         (
-            type(found),
-            found.name,
-            found.line,
-            *(getattr(found, field, None) for field in ENDPOINT_FIELDS),
+            type(statement),
+            statement.name,
+            statement.line,
+            *(getattr(statement, field, None) for field in ENDPOINT_FIELDS),
         )
-        for found in script.statements
+        for statement in script.statements
     ] == [
         (CreateEndpoint, "broker", 2, True, 4022, True),
         (CreateEndpoint, "plain", 7, True, 4022, False),
@@ -128,7 +128,7 @@ def test_the_endpoint(read: ReadText) -> None:
 )
 def test_invalid_endpoints_are_reported(read: ReadText, rest: str, why: str) -> None:
     script = read(f"CREATE ENDPOINT {rest}\nGO\nDROP ENDPOINT last_one")
-    assert [found.name for found in script.statements] == ["last_one"]
+    assert [statement.name for statement in script.statements] == ["last_one"]
     (problem,) = script.problems
     assert problem.line == 1
     assert why in problem.why
@@ -155,7 +155,7 @@ def test_the_affinity_of_an_endpoint(read: ReadText, clauses: str, state: str | 
 
 def test_the_affinity_of_a_new_endpoint(read: ReadText) -> None:
     script = read("CREATE ENDPOINT e AFFINITY = NONE, STATE = STARTED AS TCP (LISTENER_PORT = 4022) FOR TSQL ()")
-    assert [getattr(found, "state", None) for found in script.statements] == ["STARTED"]
+    assert [getattr(statement, "state", None) for statement in script.statements] == ["STARTED"]
     assert script.problems == ()
 
 
@@ -180,14 +180,16 @@ def test_the_affinity_of_a_new_endpoint(read: ReadText) -> None:
         "ALTER ENDPOINT e AS TCP (LISTENER_PORT = {})",
     ],
 )
-def test_a_port_that_the_manual_leaves_out_counts(read: ReadText, text: str, port: int, is_noted: bool) -> None:
+def test_ports_outside_the_documented_range_are_applied(
+    read: ReadText, text: str, port: int, is_noted: bool
+) -> None:
     script = read(text.format(port))
-    assert [getattr(found, "listener_port", None) for found in script.statements] == [port]
+    assert [getattr(statement, "listener_port", None) for statement in script.statements] == [port]
     assert [problem.counted for problem in script.problems] == [True] * is_noted
     assert all(f"LISTENER_PORT {port} is outside 1024 to 32767" in problem.why for problem in script.problems)
 
 
-def test_of_other_endpoints_no_port_is_noted(read: ReadText) -> None:
+def test_ports_of_other_endpoints_are_not_noted(read: ReadText) -> None:
     assert (
         read("CREATE ENDPOINT m AS TCP (LISTENER_PORT = 55555) FOR DATABASE_MIRRORING (ROLE = ALL)").problems == ()
     )
@@ -208,7 +210,9 @@ def test_broker_options_of_databases(read: ReadText) -> None:
         """
     )
     assert [
-        (found.name, found.line, found.setting) for found in script.statements if isinstance(found, AlterDatabase)
+        (statement.name, statement.line, statement.setting)
+        for statement in script.statements
+        if isinstance(statement, AlterDatabase)
     ] == [
         ("shop", 2, BrokerSetting.ENABLE),
         ("my shop", 3, BrokerSetting.DISABLE),
@@ -249,19 +253,19 @@ def test_broker_options_of_databases(read: ReadText) -> None:
 )
 def test_unknown_facts_of_a_database_are_reported(read: ReadText, text: str, why: str) -> None:
     script = read(text + "\nGO\nDROP ROUTE last_one")
-    assert [found.name for found in script.statements] == ["last_one"]
+    assert [statement.name for statement in script.statements] == ["last_one"]
     (problem,) = script.problems
     assert problem.line == 1
     assert why in problem.why
 
 
-def test_current_is_the_database_in_use(read: ReadText) -> None:
+def test_current_needs_a_known_database(read: ReadText) -> None:
     script = read("ALTER DATABASE CURRENT SET ENABLE_BROKER", database=None)
     assert script.statements == ()
     assert "the database in use is not known" in script.problems[0].why
 
 
-def test_databases_come_and_go(read: ReadText) -> None:
+def test_databases_are_created_and_dropped(read: ReadText) -> None:
     script = read(
         """CREATE DATABASE a
            CREATE DATABASE [b c] CONTAINMENT = NONE ON PRIMARY (NAME = n, SIZE = 8MB) COLLATE x
@@ -270,7 +274,7 @@ def test_databases_come_and_go(read: ReadText) -> None:
            CREATE DATABASE AUDIT SPECIFICATION s FOR SERVER AUDIT t
            DROP DATABASE ENCRYPTION KEY"""
     )
-    assert [(type(found), found.name, found.line) for found in script.statements] == [
+    assert [(type(statement), statement.name, statement.line) for statement in script.statements] == [
         (CreateDatabase, "a", 1),
         (CreateDatabase, "b c", 2),
         (DropDatabase, "a", 3),
@@ -296,8 +300,8 @@ def test_databases_are_renamed_and_detached(read: ReadText) -> None:
         EXEC sp_dboption N'h', N'offline', N'true'; EXEC sp_dboption 'h', 'trunc. log on chkpt.', 'true'"""
     )
     assert [
-        (type(found), found.name, getattr(found, "new_name", ""), found.line, found.database)
-        for found in script.statements
+        (type(statement), statement.name, getattr(statement, "new_name", ""), statement.line, statement.database)
+        for statement in script.statements
     ] == [
         (RenameDatabase, "a", "b", 1, "db"),
         (RenameDatabase, "db", "new db", 4, "db"),
@@ -313,7 +317,7 @@ def test_databases_are_renamed_and_detached(read: ReadText) -> None:
 
 def test_a_name_that_may_have_changed_is_not_known(read: ReadText) -> None:
     script = read("IF @@SPID = 1 ALTER DATABASE DB MODIFY NAME = b\nDROP ROUTE r")
-    assert [(found.name, found.database) for found in script.statements] == [("r", None)]
+    assert [(statement.name, statement.database) for statement in script.statements] == [("r", None)]
     assert [problem.line for problem in script.problems] == [1, 1]
 
 
@@ -325,7 +329,11 @@ def test_states_of_databases_are_named(read: ReadText) -> None:
         alter database shop set partner failover
         ALTER DATABASE shop SET HONOR_BROKER_PRIORITY ON, TRUSTWORTHY ON, READ_COMMITTED_SNAPSHOT ON"""
     )
-    assert [(found.line, found.state) for found in script.statements if isinstance(found, AlterDatabaseState)] == [
+    assert [
+        (statement.line, statement.state)
+        for statement in script.statements
+        if isinstance(statement, AlterDatabaseState)
+    ] == [
         (1, "SINGLE_USER"),
         (2, "OFFLINE"),
         (2, "READ_ONLY"),
@@ -348,7 +356,7 @@ def test_the_state_of_an_endpoint(read: ReadText) -> None:
 CREATE ENDPOINT p AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER (AUTHENTICATION = WINDOWS ENCRYPTION = DISABLED)
 ALTER ENDPOINT broker STATE = disabled AS TCP (LISTENER_IP = (::1), LISTENER_PORT = 4024)"""
     )
-    assert [(found.line, getattr(found, "state", None)) for found in script.statements] == [
+    assert [(statement.line, getattr(statement, "state", None)) for statement in script.statements] == [
         (1, "STARTED"),
         (8, "STOPPED"),
         (9, "DISABLED"),
@@ -393,7 +401,7 @@ ALTER DATABASE [Sales] SET  READ_WRITE
 GO
 """
     )
-    assert [(type(found), found.name) for found in script.statements] == [
+    assert [(type(statement), statement.name) for statement in script.statements] == [
         (CreateDatabase, "Sales"),
         (AlterDatabase, "Sales"),
         (AlterDatabaseState, "Sales"),

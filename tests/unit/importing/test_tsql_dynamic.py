@@ -43,7 +43,7 @@ def _declare(text: str) -> str:
 )
 def test_the_text_of_a_literal_is_read(read: ReadText, text: str, database: str) -> None:
     script = read(f"{_declare(text)}\n\n{text}\nDROP ROUTE last_one")
-    assert [(found.name, found.line, found.database) for found in script.statements] == [
+    assert [(statement.name, statement.line, statement.database) for statement in script.statements] == [
         ("r", 3, database),
         ("last_one", 4, "db"),
     ]
@@ -88,7 +88,7 @@ def test_the_text_of_a_literal_is_read(read: ReadText, text: str, database: str)
 )
 def test_a_text_that_is_not_known_or_not_run_is_reported(read: ReadText, text: str, why: str) -> None:
     script = read(f"{_declare(text)}\n{text}\nDROP ROUTE last_one")
-    assert [found.name for found in script.statements] == ["last_one"]
+    assert [statement.name for statement in script.statements] == ["last_one"]
     assert not any(problem.counted for problem in script.problems)
     assert {problem.line for problem in script.problems} == {2}
     assert any(why in problem.why for problem in script.problems)
@@ -129,7 +129,7 @@ def test_a_text_that_is_not_known_or_not_run_is_reported(read: ReadText, text: s
 )
 def test_a_text_used_as_data_is_not_a_statement(read: ReadText, text: str) -> None:
     script = read(f"DROP ROUTE first_one {_declare(text)}\nIF 1 = 1 BEGIN PRINT 'x'; {text}\nEND\n")
-    assert [found.name for found in script.statements] == ["first_one"]
+    assert [statement.name for statement in script.statements] == ["first_one"]
     assert script.problems == ()
 
 
@@ -164,7 +164,7 @@ def test_a_statement_that_is_shown_is_remarked_on(read: ReadText, text: str, why
 )
 def test_a_text_that_runs_in_every_database(read: ReadText, text: str) -> None:
     script = read(f"{_declare(text)}{text}\nDROP ROUTE last_one")
-    assert [found.name for found in script.statements] == ["last_one"]
+    assert [statement.name for statement in script.statements] == ["last_one"]
     (problem,) = script.problems
     assert problem.why.endswith(": it runs in every database, and only the server knows which those are")
     assert not problem.counted
@@ -184,15 +184,15 @@ def test_a_text_that_runs_in_every_database(read: ReadText, text: str) -> None:
 )
 def test_texts_that_are_not_about_routing_are_ignored(read: ReadText, text: str) -> None:
     script = read(f"{_declare(text)}\n{text}\nDROP ROUTE last_one")
-    assert [found.name for found in script.statements] == ["last_one"]
+    assert [statement.name for statement in script.statements] == ["last_one"]
     assert script.problems == ()
 
 
-def test_a_condition_holds_for_the_text_too(read: ReadText) -> None:
+def test_a_condition_applies_to_the_text_of_exec(read: ReadText) -> None:
     script = read(f"IF DB_ID('x') IS NOT NULL EXEC('USE x {ROUTE}')")
-    (found,) = script.statements
-    assert found.database == "x"
-    assert found.name == "r"
+    (statement,) = script.statements
+    assert statement.database == "x"
+    assert statement.name == "r"
 
 
 def test_a_template_that_was_not_filled_in(read: ReadText) -> None:
@@ -205,11 +205,11 @@ def test_a_template_that_was_not_filled_in(read: ReadText) -> None:
         "GO\nCREATE ROUTE <name> WITH ADDRESS = 'LOCAL'\n"
     )
     script = read(text)
-    (found,) = script.statements
-    assert (found.name, found.line, found.database) == ("to stock", 2, "shop")
-    assert isinstance(found, CreateRoute)
-    assert found.options.address == "TCP://h:4022"
-    assert found.options.lifetime_seconds == 60
+    (statement,) = script.statements
+    assert (statement.name, statement.line, statement.database) == ("to stock", 2, "shop")
+    assert isinstance(statement, CreateRoute)
+    assert statement.options.address == "TCP://h:4022"
+    assert statement.options.lifetime_seconds == 60
     assert [(problem.line, problem.counted) for problem in script.problems] == [
         *[(1, True), (2, True), (2, True), (2, True), (2, True), (2, True)],
         *[(4, False), (5, False), (7, False)],

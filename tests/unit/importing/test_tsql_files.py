@@ -31,17 +31,17 @@ def test_a_file_says_its_encoding_and_its_time(tmp_path: Path, data: bytes, enco
     script = read_file(path, database="shop")
     assert script.encoding == encoding
     assert script.scripted_at == datetime(2023, 11, 14, 22, 13, 20, tzinfo=timezone.utc)
-    (found,) = script.statements
-    assert isinstance(found, CreateRoute)
-    assert (found.file, found.name, found.database) == (str(path), "Größe", "shop")
-    assert found.options.lifetime == datetime(2023, 11, 14, 22, 14, 20, tzinfo=timezone.utc)
+    (statement,) = script.statements
+    assert isinstance(statement, CreateRoute)
+    assert (statement.file, statement.name, statement.database) == (str(path), "Größe", "shop")
+    assert statement.options.lifetime == datetime(2023, 11, 14, 22, 14, 20, tzinfo=timezone.utc)
 
 
 def test_names_with_unreadable_characters_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "routes.sql"
     path.write_bytes(b"-- \xe9\nDROP ROUTE [a\x81]\nDROP ROUTE [b]")
     script = read_file(path, scripted_at=datetime(2024, 1, 1, tzinfo=timezone.utc))
-    assert [found.name for found in script.statements] == ["b"]
+    assert [statement.name for statement in script.statements] == ["b"]
     assert [(problem.line, problem.counted) for problem in script.problems] == [
         (1, True),
         (2, False),
@@ -61,7 +61,7 @@ def test_included_files_are_read_in_place(tmp_path: Path) -> None:
     )
     (tmp_path / "parts" / "two.sql").write_text(":setvar host h2")
     script = read_file(main)
-    first = [(found.name, found.file, found.line) for found in script.statements[:5]]
+    first = [(statement.name, statement.file, statement.line) for statement in script.statements[:5]]
     assert first == [
         ("a", str(main), 3),
         ("b", str(one), 2),
@@ -109,4 +109,4 @@ def test_an_included_file_that_is_not_text_is_reported(tmp_path: Path) -> None:
     assert [problem.why for problem in script.problems] == [
         "the file 'picture.png' of :r is not read: it is not text"
     ]
-    assert [found.name for found in script.statements] == ["a"]
+    assert [statement.name for statement in script.statements] == ["a"]

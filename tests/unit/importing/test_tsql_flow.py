@@ -25,7 +25,7 @@ def _applied(script: ReadScript, databases: tuple[str, ...] = ()) -> list[str]:
 
 
 def _contexts(script: ReadScript) -> list[tuple[str, str | None]]:
-    return [(found.name, found.database) for found in script.statements]
+    return [(statement.name, statement.database) for statement in script.statements]
 
 
 def test_use_sets_the_database_of_later_statements(read: ReadText) -> None:
@@ -138,7 +138,9 @@ def _guard(subject: GuardSubject, name: str, holds: bool, database: str | None =
         ),
     ],
 )
-def test_conditions_that_the_state_can_answer(read: ReadText, condition: str, guard: ConditionGuard) -> None:
+def test_conditions_about_existing_objects_are_evaluated(
+    read: ReadText, condition: str, guard: ConditionGuard
+) -> None:
     asked: list[ConditionGuard] = []
 
     def ask(question: ConditionGuard) -> bool:
@@ -150,7 +152,7 @@ def test_conditions_that_the_state_can_answer(read: ReadText, condition: str, gu
     assert [replace(question, holds=True) for question in asked] == [replace(guard, holds=True)]
     assert (answer.holds, answer.by_state) == (guard.holds, True)
     script = read(f"IF {condition} DROP ROUTE a ELSE DROP ROUTE b\nDROP ROUTE c")
-    assert [found.name for found in script.statements] == ["a", "b", "c"]
+    assert [statement.name for statement in script.statements] == ["a", "b", "c"]
     assert script.problems == ()
 
 
@@ -182,7 +184,7 @@ def test_conditions_that_the_state_can_answer(read: ReadText, condition: str, gu
 )
 def test_other_conditions_make_both_branches_unknown(read: ReadText, condition: str) -> None:
     script = read(f"DECLARE @x int\nIF {condition} DROP ROUTE a; ELSE BEGIN DROP ROUTE b END\nDROP ROUTE c")
-    assert [found.name for found in script.statements] == ["c"]
+    assert [statement.name for statement in script.statements] == ["c"]
     assert [problem.line for problem in script.problems] == [2, 2]
     assert all("the IF in line 2" in problem.why for problem in script.problems)
 
@@ -228,17 +230,17 @@ def test_an_if_governs_one_statement_or_block(read: ReadText) -> None:
            IF @x = 1 SET @y = CASE @x WHEN 1 THEN 2 ELSE 3 END ELSE DROP ROUTE c
            DROP ROUTE d"""
     )
-    assert [found.name for found in script.statements] == ["a", "b", "d"]
+    assert [statement.name for statement in script.statements] == ["a", "b", "d"]
     assert [problem.line for problem in script.problems] == [4]
 
 
 def test_an_else_without_its_if_is_unknown(read: ReadText) -> None:
     script = read("IF @@SERVERNAME = 1 some words PRINT 'x' PRINT 'y' ELSE DROP ROUTE a\nDROP ROUTE b")
-    assert [found.name for found in script.statements] == ["b"]
+    assert [statement.name for statement in script.statements] == ["b"]
     assert [problem.line for problem in script.problems] == [1]
 
 
-def test_try_runs_and_catch_may(read: ReadText) -> None:
+def test_try_runs_and_catch_is_reported(read: ReadText) -> None:
     script = read(
         """BEGIN TRY
              DROP ROUTE a
@@ -248,13 +250,13 @@ def test_try_runs_and_catch_may(read: ReadText) -> None:
            END CATCH
            DROP ROUTE c"""
     )
-    assert [found.name for found in script.statements] == ["a", "c"]
+    assert [statement.name for statement in script.statements] == ["a", "c"]
     assert [(problem.line, "CATCH in line 4" in problem.why) for problem in script.problems] == [(5, True)]
 
 
 def test_a_loop_is_unknown(read: ReadText) -> None:
     script = read("DECLARE @i int WHILE @i < 5 BEGIN DROP ROUTE a SET @i += 1 END DROP ROUTE b")
-    assert [found.name for found in script.statements] == ["b"]
+    assert [statement.name for statement in script.statements] == ["b"]
     assert "loop" in script.problems[0].why
 
 
@@ -278,7 +280,7 @@ def test_the_body_of_a_module_is_not_run(read: ReadText, head: str) -> None:
 
 def test_return_ends_the_batch(read: ReadText) -> None:
     script = read("DROP ROUTE a RETURN DROP ROUTE b\nGO\nDROP ROUTE c")
-    assert [found.name for found in script.statements] == ["a", "c"]
+    assert [statement.name for statement in script.statements] == ["a", "c"]
     assert "RETURN in line 1" in script.problems[0].why
 
 
@@ -290,9 +292,9 @@ def test_after_a_conditional_return_the_condition_failed(read: ReadText) -> None
 
 def test_a_check_that_only_the_server_can_make_is_assumed_to_pass(read: ReadText) -> None:
     script = read("IF @@VERSION LIKE '%9.0%' RETURN\nDROP ROUTE a")
-    (found,) = script.statements
-    assert (found.name, script.problems) == ("a", ())
-    assert str(found.doubt).startswith("it runs only if the RETURN in line 1 does not")
+    (statement,) = script.statements
+    assert (statement.name, script.problems) == ("a", ())
+    assert str(statement.doubt).startswith("it runs only if the RETURN in line 1 does not")
 
 
 def test_noexec_and_parseonly(read: ReadText) -> None:
@@ -322,7 +324,7 @@ def test_rolled_back_statements_do_not_count(read: ReadText) -> None:
            ROLLBACK
            DROP ROUTE e"""
     )
-    assert [found.name for found in script.statements] == ["c", "e"]
+    assert [statement.name for statement in script.statements] == ["c", "e"]
     assert [problem.line for problem in script.problems] == [1, 2, 5]
     assert [int(problem.why[-1]) for problem in script.problems] == [4, 4, 5]
 
@@ -342,8 +344,8 @@ def test_a_rollback_under_a_condition(read: ReadText) -> None:
         IF @x = 1 ROLLBACK
         IF @@TRANCOUNT > 0 COMMIT"""
     )
-    assert [found.name for found in script.statements] == ["b", "c", "d"]
-    assert [found.doubt for found in script.statements[:2]] == [None, None]
+    assert [statement.name for statement in script.statements] == ["b", "c", "d"]
+    assert [statement.doubt for statement in script.statements[:2]] == [None, None]
     assert str(script.statements[2].doubt).startswith("it counts only if the ROLLBACK in line 11 does not run")
     assert [problem.why for problem in script.problems] == ["DROP ROUTE 'a': it is rolled back in line 3"]
 
@@ -362,5 +364,5 @@ def test_dialogs_are_not_blocks(read: ReadText) -> None:
            END CONVERSATION @h
            DROP ROUTE b"""
     )
-    assert [found.name for found in script.statements] == ["b"]
+    assert [statement.name for statement in script.statements] == ["b"]
     assert [problem.line for problem in script.problems] == [2]

@@ -58,9 +58,9 @@ OTHER = "which no statement does: remove the line, or make it a comment (--)"
         ),
     ],
 )
-def test_a_batch_that_begins_with_it_is_rejected(read: ReadText, line: str, why: str) -> None:
+def test_a_batch_that_begins_with_foreign_text_is_rejected(read: ReadText, line: str, why: str) -> None:
     script = read(f"\n-- hub\n{line}\n{ROUTE}\nGO\nDROP ROUTE last_one")
-    assert [found.name for found in script.statements] == ["last_one"]
+    assert [statement.name for statement in script.statements] == ["last_one"]
     refused = [problem for problem in script.problems if problem.number == 102]
     assert (refused[0].line, refused[0].why) == (3, f"{why}; its batch does not run")
     assert all(problem.line in (3, 4) for problem in script.problems)
@@ -133,7 +133,7 @@ def test_each_foreign_line_is_named(read: ReadText, text: str, lines: list[int])
         "DISABLE TRIGGER this ON the\n",
     ],
 )
-def test_a_script_may_begin_so(before: str) -> None:
+def test_valid_first_lines_are_accepted(before: str) -> None:
     script = read_script(
         f"{before}{ROUTE}\nGO\n",
         file="f.sql",
@@ -141,5 +141,5 @@ def test_a_script_may_begin_so(before: str) -> None:
         database="db",
         scripted_at=datetime(2024, 5, 1, tzinfo=timezone.utc),
     )
-    assert [found.name for found in script.statements] == ["r"]
+    assert [statement.name for statement in script.statements] == ["r"]
     assert [problem for problem in script.problems if not problem.counted] == []

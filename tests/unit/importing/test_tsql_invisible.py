@@ -42,7 +42,9 @@ WITH = "WITH ADDRESS = 'TCP://h:4022'"
         "CREATE ROUTE r WITH |ADD|RESS = 'x'",
     ],
 )
-def test_a_statement_with_one_is_named(read: ReadText, statement: str, character: str, name: str) -> None:
+def test_a_statement_with_an_invisible_character_is_named(
+    read: ReadText, statement: str, character: str, name: str
+) -> None:
     script = read(f"USE D\nGO\n\n{statement.replace('|', character)}\nGO\nDROP ROUTE last_one")
     assert [found.name for found in script.statements] == ["last_one"]
     assert [(problem.line, problem.number) for problem in script.problems] == [(4, 102), (4, None)]
@@ -62,7 +64,7 @@ def test_a_statement_with_one_is_named(read: ReadText, statement: str, character
         ("DROP ROUTE Order\u00adLine", [1]),
     ],
 )
-def test_each_line_with_one_is_named(read: ReadText, text: str, lines: list[int]) -> None:
+def test_each_line_with_an_invisible_character_is_named(read: ReadText, text: str, lines: list[int]) -> None:
     problems = read(text).problems
     assert [problem.line for problem in problems if "the invisible character" in problem.why] == lines
 
@@ -79,13 +81,13 @@ def test_each_line_with_one_is_named(read: ReadText, text: str, lines: list[int]
 )
 def test_invisible_characters_outside_code_get_no_note(read: ReadText, text: str) -> None:
     script = read(text)
-    assert [found.name for found in script.statements] == ["a"]
+    assert [statement.name for statement in script.statements] == ["a"]
     assert script.problems == ()
 
 
-def test_in_a_name_it_counts_and_is_noted(read: ReadText) -> None:
+def test_invisible_characters_in_names_are_kept_and_noted(read: ReadText) -> None:
     script = read("CREATE ROUTE [a\u200bb] WITH SERVICE_NAME = '//s\u00adt', ADDRESS = 'TCP://h\u200b:4022'")
-    assert [found.name for found in script.statements] == ["a\u200bb"]
+    assert [statement.name for statement in script.statements] == ["a\u200bb"]
     assert [problem.counted for problem in script.problems] == [True] * 3
     assert [problem.why.partition(": ")[2] for problem in script.problems] == [
         "the route name contains the invisible character U+200B (zero width space)",
@@ -94,7 +96,7 @@ def test_in_a_name_it_counts_and_is_noted(read: ReadText) -> None:
     ]
 
 
-def test_every_format_character_is_one_and_no_blank_is() -> None:
+def test_every_format_character_is_invisible_and_no_blank_is() -> None:
     for character in map(chr, range(sys.maxunicode + 1)):
         if unicodedata.category(character) == "Cf":
             assert INVISIBLE.match(character), name_character(character)

@@ -13,7 +13,7 @@ ReadText = Callable[..., ReadScript]
 
 
 def _names(script: ReadScript) -> list[str]:
-    return [found.name for found in script.statements]
+    return [statement.name for statement in script.statements]
 
 
 def _applied(script: ReadScript, *databases: str) -> list[str]:
@@ -24,7 +24,7 @@ def _applied(script: ReadScript, *databases: str) -> list[str]:
 
 
 def _doubts(script: ReadScript) -> list[tuple[str, str | None]]:
-    return [(found.name, found.doubt) for found in script.statements]
+    return [(statement.name, statement.doubt) for statement in script.statements]
 
 
 def test_a_throw_ends_the_batch(read: ReadText) -> None:
@@ -55,7 +55,7 @@ def test_a_throw_in_a_try_block_goes_to_its_catch(read: ReadText) -> None:
     )
     assert _names(script) == ["a", "c", "d", "e", "g"]
     assert [problem.line for problem in script.problems] == [4, 11]
-    assert [found.doubt for found in script.statements] == [None] * 5
+    assert [statement.doubt for statement in script.statements] == [None] * 5
 
 
 def test_a_return_in_a_try_block_ends_the_batch(read: ReadText) -> None:
@@ -70,7 +70,7 @@ def test_a_throw_in_the_text_of_an_exec_ends_the_batch_around_it(read: ReadText)
     assert [problem.line for problem in script.problems] == [1, 4]
 
 
-def test_between_goto_and_its_label_nothing_counts(read: ReadText) -> None:
+def test_statements_between_goto_and_its_label_are_skipped(read: ReadText) -> None:
     script = read(
         """DROP ROUTE a
         GOTO Done
@@ -86,11 +86,11 @@ def test_between_goto_and_its_label_nothing_counts(read: ReadText) -> None:
     ]
 
 
-def test_after_a_goto_to_a_label_above_nothing_counts(read: ReadText) -> None:
+def test_statements_after_a_goto_backwards_are_skipped(read: ReadText) -> None:
     assert _names(read("again:\nDROP ROUTE a\nGOTO again\nDROP ROUTE b\nGO\nDROP ROUTE c")) == ["a", "c"]
 
 
-def test_a_goto_under_a_condition_that_the_state_answers(read: ReadText) -> None:
+def test_a_goto_under_a_known_condition(read: ReadText) -> None:
     script = read("IF DB_ID('x') IS NULL GOTO done DROP ROUTE a\ndone:\nDROP ROUTE b")
     assert _applied(script) == ["b"]
     assert _applied(script, "x") == ["a", "b"]
@@ -141,20 +141,20 @@ def test_later_statements_are_applied_and_marked_as_dependent(read: ReadText, le
     ]
 
 
-def test_two_returns_under_conditions_that_the_state_answers(read: ReadText) -> None:
+def test_two_returns_under_known_conditions(read: ReadText) -> None:
     script = read("IF DB_ID('x') IS NULL RETURN\nIF DB_ID('y') IS NULL RETURN\nDROP ROUTE a")
     assert [_applied(script), _applied(script, "x"), _applied(script, "x", "y")] == [[], [], ["a"]]
     nested = read("IF DB_ID('x') IS NULL IF DB_ID('y') IS NULL RETURN\nDROP ROUTE a")
     assert [_applied(nested), _applied(nested, "x"), _applied(nested, "y")] == [[], ["a"], ["a"]]
 
 
-def test_noexec_under_a_condition_that_the_state_answers(read: ReadText) -> None:
+def test_noexec_under_a_known_condition(read: ReadText) -> None:
     script = read("IF DB_ID('x') IS NULL SET NOEXEC ON\nGO\nDROP ROUTE a\nGO\nSET NOEXEC OFF\nDROP ROUTE b")
     assert _applied(script) == ["b"]
     assert _applied(script, "x") == ["a", "b"]
 
 
-def test_a_condition_that_the_state_cannot_answer_is_named(read: ReadText) -> None:
+def test_an_unknown_condition_is_named(read: ReadText) -> None:
     """Where the tables do not tell, the branch that comes first is taken to run, and that is said."""
     script = read(
         """IF NOT EXISTS (SELECT * FROM sys.routes WHERE name = 'a') CREATE ROUTE a WITH ADDRESS = 'LOCAL'

@@ -117,7 +117,7 @@ def test_a_grant_ends_before_skipped_text() -> None:
     assert problem.line == 102
 
 
-def test_a_procedure_that_says_nothing_runs_where_it_is_called() -> None:
+def test_an_irrelevant_procedure_runs_where_it_is_called() -> None:
     text = (
         "CREATE PROC quiet @a int AS IF @a = 1 THROW 50000, 'x', 1;\nGO\n"
         "EXEC quiet 2;\nCREATE ROUTE a WITH ADDRESS = 'LOCAL';\nGO\n"

@@ -46,7 +46,7 @@ def test_nothing_runs_of_a_batch_that_cannot_be_parsed(
     read: ReadText, wrong: str, number: int | None, why: str
 ) -> None:
     script = read(f"DROP ROUTE a\nGO\n{wrong}\n;USE shop; DROP ROUTE b\nGO\nDROP ROUTE c")
-    assert [(found.name, found.database) for found in script.statements] == [("a", "db"), ("c", "db")]
+    assert [(statement.name, statement.database) for statement in script.statements] == [("a", "db"), ("c", "db")]
     last = 3 + wrong.count("\n")
     cause, dropped = script.problems[0], script.problems[-1]
     assert (cause.number, cause.counted) == (number, False)
@@ -63,7 +63,7 @@ def test_nothing_runs_of_a_batch_that_cannot_be_parsed(
 def test_nothing_runs_before_an_unclosed_part(read: ReadText, opened: str, number: int) -> None:
     """GO does not end a batch inside a string, a name or a comment."""
     script = read(f"DROP ROUTE a\nGO\nDROP ROUTE b\n{opened}\nGO\nDROP ROUTE c")
-    assert [found.name for found in script.statements] == ["a"]
+    assert [statement.name for statement in script.statements] == ["a"]
     assert [problem.line for problem in script.problems if problem.number == number] == [4]
     assert [problem.line for problem in script.problems if "DROP ROUTE 'b'" in problem.why] == [3]
 
@@ -77,18 +77,18 @@ def test_effects_of_a_rejected_batch_are_undone(read: ReadText) -> None:
         GO
         DROP ROUTE b COMMIT"""
     )
-    assert [(found.name, found.database) for found in script.statements] == [("a", "db"), ("b", "db")]
+    assert [(statement.name, statement.database) for statement in script.statements] == [("a", "db"), ("b", "db")]
 
 
 def test_the_text_of_an_exec_is_a_separate_batch(read: ReadText) -> None:
     script = read("EXEC('DROP ROUTE a DROP ROUTE IF EXISTS b')\nDROP ROUTE c")
-    assert [found.name for found in script.statements] == ["c"]
+    assert [statement.name for statement in script.statements] == ["c"]
     assert [problem.line for problem in script.problems] == [1, 1]
 
 
 def test_a_batch_that_a_variable_may_complete_is_not_rejected(read: ReadText) -> None:
     script = read("CREATE ROUTE a $(b)\nSELECT (1 $(c)\nDROP ROUTE d")
-    assert [found.name for found in script.statements] == ["d"]
+    assert [statement.name for statement in script.statements] == ["d"]
     assert "sqlcmd variable 'b' has no value" in script.problems[0].why
 
 
@@ -118,7 +118,7 @@ def test_a_batch_that_a_variable_may_complete_is_not_rejected(read: ReadText) ->
 )
 def test_unknown_syntax_rejects_nothing(read: ReadText, text: str) -> None:
     script = read(f"{text}\n;\n{ROUTE}")
-    assert [found.name for found in script.statements if found.name != "x"] == ["r"]
+    assert [statement.name for statement in script.statements if statement.name != "x"] == ["r"]
     assert not [problem for problem in script.problems if "nothing of its batch runs" in problem.why]
 
 

@@ -128,8 +128,8 @@ def test_properties(read: ReadText, properties: str, address: str | None) -> Non
     text = f"{properties}\n--changeset a:1\nCREATE ROUTE r WITH ADDRESS = '${{p}}'"
     done = liquibase(read, text)
     assert [route.address for route in done.state.routes] == ([] if address is None else [address])
-    given = liquibase(read, text, variables={"p": "TCP://given:1"})
-    assert [route.address for route in given.state.routes if address] == (["TCP://given:1"] if address else [])
+    script = liquibase(read, text, variables={"p": "TCP://given:1"})
+    assert [route.address for route in script.state.routes if address] == (["TCP://given:1"] if address else [])
 
 
 UNFILLED = (
@@ -166,7 +166,7 @@ def test_a_placeholder_becomes_no_object(read: ReadText, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", REAL)
-def test_a_name_that_looks_like_one(read: ReadText, text: str) -> None:
+def test_a_name_like_a_placeholder_is_a_name(read: ReadText, text: str) -> None:
     done = applied(read(f"CREATE SERVICE [{text}] ON QUEUE q"))
     assert [service.name for service in done.state.services] == [text]
 

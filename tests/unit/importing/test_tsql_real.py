@@ -46,12 +46,12 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def _values(script: ReadScript) -> list[dict[str, str | None]]:
-    found = []
+    values = []
     for statement in script.statements:
         assert isinstance(statement, CreateRoute)
         options = statement.options
         seconds = options.lifetime_seconds
-        found.append(
+        values.append(
             {
                 "route_name": statement.name,
                 "authorization": statement.owner,
@@ -62,7 +62,7 @@ def _values(script: ReadScript) -> list[dict[str, str | None]]:
                 "mirror_address": options.mirror_address,
             }
         )
-    return found
+    return values
 
 
 def test_each_statement_is_read_right_or_reported(read: ReadText) -> None:
@@ -89,7 +89,7 @@ def test_each_statement_is_read_right_or_reported(read: ReadText) -> None:
             assert script.problems == ()
 
 
-def test_with_values_for_the_variables_they_can_be_known(read: ReadText) -> None:
+def test_given_variables_make_values_known(read: ReadText) -> None:
     variables = {
         "TargetTCP": "TCP://target:4022",
         "InitiatorTCP": "TCP://initiator:4022",
@@ -113,7 +113,7 @@ def test_with_values_for_the_variables_they_can_be_known(read: ReadText) -> None
         assert "$" not in str(value)
 
 
-def test_one_after_another_without_anything_between_them(read: ReadText) -> None:
+def test_statements_without_separators_are_read(read: ReadText) -> None:
     plain = [row for row in _rows() if row["id"] not in {*REPORTED, *COMMENTED_OUT, 100}]
     script = read("\n".join(row["statement"] for row in plain))
     assert _values(script) == [row["values"] for row in plain]
@@ -132,5 +132,7 @@ def test_texts_of_exec_are_read_and_printed_ones_reported(read: ReadText) -> Non
         else:
             script = read(f"\nEXEC (N'{text}');")
             assert _values(script) == [row["values"]]
-            assert [(found.line, found.database) for found in script.statements] == [(2, row["context_database"])]
+            assert [(statement.line, statement.database) for statement in script.statements] == [
+                (2, row["context_database"])
+            ]
             assert script.problems == ()

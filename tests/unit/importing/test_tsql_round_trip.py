@@ -62,7 +62,7 @@ def script_of(rows: list[Row], services: list[Row]) -> str:
 
 @st.composite
 def routes(draw: st.DrawFn) -> list[Row]:
-    found = []
+    drawn = []
     for name in draw(st.lists(NAMES, max_size=6, unique_by=str.casefold)):
         service = draw(st.one_of(st.none(), SERVICES))
         broker = None if service is None else draw(st.one_of(st.none(), NAMES))
@@ -80,8 +80,8 @@ def routes(draw: st.DrawFn) -> list[Row]:
             address,
             mirror,
         )
-        found.append(dict(zip(ROUTE, values, strict=True)))
-    return found
+        drawn.append(dict(zip(ROUTE, values, strict=True)))
+    return drawn
 
 
 def imported(text: str, own: dict[str, list[Row]]) -> Any:
@@ -96,7 +96,7 @@ def imported(text: str, own: dict[str, list[Row]]) -> Any:
 
 @settings(max_examples=count_examples(150), deadline=timedelta(seconds=2))
 @given(routes(), st.lists(SERVICES, max_size=3, unique=True))
-def test_tables_to_script_to_tables(rows: list[Row], names: list[str]) -> None:
+def test_tables_survive_a_round_trip_through_a_script(rows: list[Row], names: list[str]) -> None:
     services = [{"instance_name": "hub", "database_name": "Shop", "name": name} for name in names]
     changes = imported(script_of(rows, services), NOTHING)
     written = [{name: row[name] for name in ROUTE} for row in changes["routes"].put]
@@ -105,7 +105,7 @@ def test_tables_to_script_to_tables(rows: list[Row], names: list[str]) -> None:
     assert sorted(changes["services"].put, key=str) == sorted(services, key=str)
 
 
-def test_a_state_that_is_applied_to_nothing_changes_nothing() -> None:
+def test_an_empty_script_over_stored_rows_changes_nothing() -> None:
     stored: list[Row] = [
         {
             **dict(zip(ROUTE, ("hub", "Shop", "r", "", "", None, "LOCAL", ""), strict=True)),

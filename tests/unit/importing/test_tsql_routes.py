@@ -53,7 +53,7 @@ def test_statements_need_no_semicolon_and_no_go(read: ReadText) -> None:
         "CREATE ROUTE a WITH ADDRESS = 'LOCAL' CREATE ROUTE b WITH ADDRESS = 'LOCAL';;\n"
         "ALTER ROUTE a WITH LIFETIME = 60 DROP ROUTE b DROP ROUTE a"
     )
-    assert [(type(found), found.name, found.line) for found in script.statements] == [
+    assert [(type(statement), statement.name, statement.line) for statement in script.statements] == [
         (CreateRoute, "a", 1),
         (CreateRoute, "b", 1),
         (AlterRoute, "a", 2),
@@ -65,15 +65,15 @@ def test_statements_need_no_semicolon_and_no_go(read: ReadText) -> None:
 
 def test_the_same_route_twice_is_read_twice(read: ReadText) -> None:
     script = read("CREATE ROUTE r WITH ADDRESS = 'LOCAL'\nCREATE ROUTE r WITH ADDRESS = 'LOCAL'")
-    assert [(found.name, found.line) for found in script.statements] == [("r", 1), ("r", 2)]
+    assert [(statement.name, statement.line) for statement in script.statements] == [("r", 1), ("r", 2)]
 
 
 def test_a_lifetime_counts_from_the_scripts_time_in_utc(read: ReadText) -> None:
     at = datetime(2024, 5, 1, 12, tzinfo=timezone(timedelta(hours=2)))
     script = read("CREATE ROUTE r WITH LIFETIME = 90, ADDRESS = 'LOCAL'", scripted_at=at)
-    (found,) = script.statements
-    assert isinstance(found, CreateRoute)
-    assert found.options.lifetime == datetime(2024, 5, 1, 10, 1, 30, tzinfo=timezone.utc)
+    (statement,) = script.statements
+    assert isinstance(statement, CreateRoute)
+    assert statement.options.lifetime == datetime(2024, 5, 1, 10, 1, 30, tzinfo=timezone.utc)
     assert script.scripted_at.utcoffset() == timedelta(0)
 
 
@@ -95,15 +95,15 @@ def test_a_time_without_zone_is_refused(read: ReadText) -> None:
     ],
 )
 def test_addresses_that_the_tables_take(read: ReadText, address: str) -> None:
-    (found,) = read(f"CREATE ROUTE r WITH ADDRESS = '{address}'").statements
-    assert isinstance(found, CreateRoute)
-    assert found.options == RouteOptions(address=address)
+    (statement,) = read(f"CREATE ROUTE r WITH ADDRESS = '{address}'").statements
+    assert isinstance(statement, CreateRoute)
+    assert statement.options == RouteOptions(address=address)
 
 
 @pytest.mark.parametrize("written", ["r", "_r", "#r", "##r", "r$1", "straße", "[r]", '"r"', "N"])
 def test_names(read: ReadText, written: str) -> None:
-    (found,) = read(f"CREATE ROUTE {written} WITH ADDRESS = 'LOCAL'").statements
-    assert found.name == written.strip('[]"')
+    (statement,) = read(f"CREATE ROUTE {written} WITH ADDRESS = 'LOCAL'").statements
+    assert statement.name == written.strip('[]"')
 
 
 @pytest.mark.parametrize(
@@ -155,9 +155,9 @@ MIRRORED = "SERVICE_NAME = 's', BROKER_INSTANCE = 'b', "
         (MIRRORED + "ADDRESS = 'TCP://a:1', MIRROR_ADDRESS = 'tcp://A:1/'", 9747),
     ],
 )
-def test_the_engines_refusals(read: ReadText, options: str, number: int) -> None:
+def test_routes_that_sql_server_refuses_are_reported(read: ReadText, options: str, number: int) -> None:
     script = read(f"CREATE ROUTE r WITH {options}\nCREATE ROUTE next_one WITH ADDRESS = 'LOCAL'")
-    assert [found.name for found in script.statements] == ["next_one"]
+    assert [statement.name for statement in script.statements] == ["next_one"]
     (problem,) = script.problems
     assert (problem.line, problem.number, problem.counted) == (1, number, False)
     assert problem.why.startswith("CREATE ROUTE 'r': ")
@@ -194,29 +194,29 @@ def test_the_engines_refusals(read: ReadText, options: str, number: int) -> None
 )
 def test_invalid_route_statements_are_reported(read: ReadText, rest: str, why: str) -> None:
     script = read(f"\nCREATE ROUTE {rest}\n;\nGO\nDROP ROUTE next_one")
-    assert [found.name for found in script.statements] == ["next_one"]
+    assert [statement.name for statement in script.statements] == ["next_one"]
     (problem,) = script.problems
     assert problem.line == 2
     assert why in problem.why
 
 
-def test_a_literal_may_go_on_in_the_next_line(read: ReadText) -> None:
-    (found,) = read("CREATE ROUTE r WITH ADDRESS = 'LO\\\r\nCAL'").statements
-    assert isinstance(found, CreateRoute)
-    assert found.options == LOCAL
+def test_a_literal_may_continue_on_the_next_line(read: ReadText) -> None:
+    (statement,) = read("CREATE ROUTE r WITH ADDRESS = 'LO\\\r\nCAL'").statements
+    assert isinstance(statement, CreateRoute)
+    assert statement.options == LOCAL
 
 
 def test_double_quotes_hold_a_string_where_no_name_is_possible(read: ReadText) -> None:
-    (found,) = read('SET QUOTED_IDENTIFIER OFF\nCREATE ROUTE r WITH ADDRESS = "LOCAL"').statements
-    assert isinstance(found, CreateRoute)
-    assert found.options == LOCAL
+    (statement,) = read('SET QUOTED_IDENTIFIER OFF\nCREATE ROUTE r WITH ADDRESS = "LOCAL"').statements
+    assert isinstance(statement, CreateRoute)
+    assert statement.options == LOCAL
 
 
 def test_alter_route_changes_only_the_named_options(read: ReadText) -> None:
     script = read("ALTER ROUTE r WITH SERVICE_NAME = 's', LIFETIME = 1\nALTER ROUTE r WITH ADDRESS = ''")
-    (found,) = script.statements
-    assert isinstance(found, AlterRoute)
-    assert found.options == RouteOptions(
+    (statement,) = script.statements
+    assert isinstance(statement, AlterRoute)
+    assert statement.options == RouteOptions(
         service_name="s",
         lifetime_seconds=1,
         lifetime=datetime(2024, 5, 1, 0, 0, 1, tzinfo=timezone.utc),
@@ -226,7 +226,7 @@ def test_alter_route_changes_only_the_named_options(read: ReadText) -> None:
 
 def test_drop_route_has_no_if_exists(read: ReadText) -> None:
     script = read("DROP ROUTE IF EXISTS r\nGO\nDROP ROUTE q")
-    assert [found.name for found in script.statements] == ["q"]
+    assert [statement.name for statement in script.statements] == ["q"]
     (problem,) = script.problems
     assert (problem.line, problem.number) == (1, 102)
     assert "DROP ROUTE has no clause IF EXISTS" in problem.why
@@ -235,12 +235,12 @@ def test_drop_route_has_no_if_exists(read: ReadText) -> None:
 def test_a_route_to_the_configuration_service_has_no_broker_instance(read: ReadText) -> None:
     options = "SERVICE_NAME = 'SQL/ServiceBroker/BrokerConfiguration', BROKER_INSTANCE = 'b', ADDRESS = 'LOCAL'"
     script = read(f"CREATE ROUTE r WITH {options}\nDROP ROUTE q")
-    assert [found.name for found in script.statements] == ["q"]
+    assert [statement.name for statement in script.statements] == ["q"]
     (problem,) = script.problems
     assert (problem.line, problem.number) == (1, None)
     assert "cannot have a BROKER_INSTANCE" in problem.why
-    (found,) = read(f"CREATE ROUTE r WITH {options.replace('Configuration', 'configuration')}").statements
-    assert found.name == "r"
+    (statement,) = read(f"CREATE ROUTE r WITH {options.replace('Configuration', 'configuration')}").statements
+    assert statement.name == "r"
 
 
 @pytest.mark.parametrize(
@@ -259,11 +259,11 @@ def test_a_route_to_the_configuration_service_has_no_broker_instance(read: ReadT
 )
 def test_no_route_statement(read: ReadText, text: str) -> None:
     script = read(text + "\nDROP ROUTE last_one")
-    assert [found.name for found in script.statements] == ["last_one"]
+    assert [statement.name for statement in script.statements] == ["last_one"]
     assert script.problems == ()
 
 
 def test_statements_between_permissions(read: ReadText) -> None:
     script = read("GRANT CREATE ROUTE TO a WITH GRANT OPTION\nDROP ROUTE b\nGRANT ALTER ON ROUTE::c TO d")
-    assert [found.name for found in script.statements] == ["b"]
+    assert [statement.name for statement in script.statements] == ["b"]
     assert script.problems == ()

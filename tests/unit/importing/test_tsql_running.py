@@ -32,8 +32,8 @@ def run(read: ReadText, text: str, state: InstanceState = STATE) -> tuple[set[st
     script = read(text, database="D", instance="X")
     applied = apply_script(state, script)
     names = {route.name for route in applied.state.routes if route.database_name == "D"}
-    kept = {route.name for route in state.routes}
-    return names - kept, [
+    route_names = {route.name for route in state.routes}
+    return names - route_names, [
         (problem.line, problem.number) for problem in applied.problems if problem.number is not None
     ]
 

@@ -19,9 +19,9 @@ ReadText = Callable[..., ReadScript]
 
 
 def _texts(text: str, **variables: str) -> list[str]:
-    found: list[SqlBatch | StatementProblem] = []
-    read_batches([SourceText(text, "f")], variables, None, found.append)
-    return [batch.text for batch in found if isinstance(batch, SqlBatch)]
+    batches: list[SqlBatch | StatementProblem] = []
+    read_batches([SourceText(text, "f")], variables, None, batches.append)
+    return [batch.text for batch in batches if isinstance(batch, SqlBatch)]
 
 
 @pytest.mark.parametrize(
@@ -44,20 +44,23 @@ def test_go_ends_a_batch_outside_strings_and_comments(text: str, expected: list[
     assert _texts(text) == expected
 
 
-def test_lines_stay_true_across_batches_and_commands(read: ReadText) -> None:
+def test_line_numbers_are_right_across_batches_and_commands(read: ReadText) -> None:
     script = read("\n:setvar a x\n/* two\nlines */ DROP ROUTE a\nGO\n\nDROP ROUTE b DROP\n\nROUTE [$(c)]")
-    assert [(found.name, found.line) for found in script.statements] == [("a", 4), ("b", 7)]
+    assert [(statement.name, statement.line) for statement in script.statements] == [("a", 4), ("b", 7)]
     assert [problem.line for problem in script.problems] == [7]
 
 
-def test_an_error_ends_a_script_that_says_so(read: ReadText) -> None:
+def test_on_error_exit_ends_the_script_at_an_error(read: ReadText) -> None:
     wrong = "DROP ROUTE a\nGO\nDROP ROUTE IF EXISTS b\nGO\nUSE x DROP ROUTE c"
-    assert [found.name for found in read(wrong).statements] == ["a", "c"]
+    assert [statement.name for statement in read(wrong).statements] == ["a", "c"]
     script = read(f":On Error exit\n{wrong}")
-    assert [found.name for found in script.statements] == ["a"]
+    assert [statement.name for statement in script.statements] == ["a"]
     why = "sqlcmd ends the script after the error in line 4, as :on error exit says"
     assert script.problems[-1].why == f"DROP ROUTE 'c': {why}"
-    assert [found.name for found in read(f":on error exit\n:on error ignore\n{wrong}").statements] == ["a", "c"]
+    assert [statement.name for statement in read(f":on error exit\n:on error ignore\n{wrong}").statements] == [
+        "a",
+        "c",
+    ]
 
 
 def test_variables_are_replaced_in_code_strings_and_names(read: ReadText) -> None:
@@ -69,17 +72,17 @@ def test_variables_are_replaced_in_code_strings_and_names(read: ReadText) -> Non
         "GO\nCREATE ROUTE $(life)$(host) WITH ADDRESS = 'TCP://$(port)'",
         variables={"PORT": "4022", "life": "6", "host": "overridden"},
     )
-    (found,) = script.statements
-    assert isinstance(found, CreateRoute)
-    assert found.name == "my shop_to_my shop"
-    assert found.options.address == "TCP://h1:4022"
-    assert found.options.lifetime_seconds == 60
+    (statement,) = script.statements
+    assert isinstance(statement, CreateRoute)
+    assert statement.name == "my shop_to_my shop"
+    assert statement.options.address == "TCP://h1:4022"
+    assert statement.options.lifetime_seconds == 60
     assert [problem.line for problem in script.problems] == [7]
 
 
 def test_a_variable_in_part_of_a_name(read: ReadText) -> None:
     text = "CREATE ROUTE $(p)_route WITH ADDRESS = 'LOCAL'\nDROP ROUTE x_$(p)"
-    assert [found.name for found in read(text, variables={"p": "a"}).statements] == [
+    assert [statement.name for statement in read(text, variables={"p": "a"}).statements] == [
         "a_route",
         "x_a",
     ]
@@ -95,7 +98,7 @@ def test_a_value_is_read_as_the_server_reads_it(read: ReadText) -> None:
     text = "CREATE ROUTE r WITH ADDRESS = '$(v)'\nGO\nDROP ROUTE s"
     assert read(text, variables={"v": "it's"}).problems
     script = read(text, variables={"v": "LOCAL'\nDROP ROUTE q --"})
-    assert [(found.name, found.line) for found in script.statements] == [
+    assert [(statement.name, statement.line) for statement in script.statements] == [
         ("r", 1),
         ("q", 1),
         ("s", 3),
@@ -128,7 +131,7 @@ def test_a_placeholder_is_replaced_in_code_strings_and_names(read: ReadText, for
         variables={name.upper(): "h"},
         instance="h",
     )
-    assert [(found.name, found.database) for found in script.statements] == [
+    assert [(statement.name, statement.database) for statement in script.statements] == [
         ("to_h", "db"),
         ("h_a", "h"),
         ("b", "x"),
@@ -171,22 +174,22 @@ def test_a_placeholder_without_a_value_is_named(read: ReadText, form: str, shown
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("place", "expected"),
     [("${env}", "the placeholder '${env}' of a migration tool"), ("$(env)", "sqlcmd variable 'env'")],
 )
-def test_a_condition_without_a_value_names_the_missing_variable(read: ReadText, place: str, said: str) -> None:
+def test_a_condition_without_a_value_names_the_missing_variable(read: ReadText, place: str, expected: str) -> None:
     text = f"IF '{place}' = 'prod' DROP ROUTE a"
     (problem,) = read(text).problems
     assert problem.why == (
-        f"DROP ROUTE 'a': it depends on the IF in line 1: {said} has no value: give it with -v env=VALUE"
+        f"DROP ROUTE 'a': it depends on the IF in line 1: {expected} has no value: give it with -v env=VALUE"
     )
-    assert [found.name for found in read(text, variables={"env": "prod"}).statements] == ["a"]
+    assert [statement.name for statement in read(text, variables={"env": "prod"}).statements] == ["a"]
 
 
 @pytest.mark.parametrize("place", ["#{Host | ToLower}", "{{ host | upper }}"])
 def test_a_statement_of_a_tool_is_named(read: ReadText, place: str) -> None:
     script = read(f"DROP ROUTE a;\n{place}\nGO\nCREATE ROUTE r WITH ADDRESS = 'TCP://{place}'")
-    assert [found.name for found in script.statements] == ["a"]
+    assert [statement.name for statement in script.statements] == ["a"]
     assert [problem.line for problem in script.problems] == [2, 4]
     place = place.replace("{ ", "{").replace(" }", "}")
     said = f"the placeholder '{place}' of a migration tool has no value: let the tool fill it in first"
@@ -195,7 +198,7 @@ def test_a_statement_of_a_tool_is_named(read: ReadText, place: str) -> None:
 
 def test_only_a_value_of_the_caller_fills_a_placeholder(read: ReadText) -> None:
     script = read(":setvar a ${b}\nDROP ROUTE $(a)\nDROP ROUTE ${a}", variables={"b": "x"})
-    assert [found.name for found in script.statements] == ["x"]
+    assert [statement.name for statement in script.statements] == ["x"]
     assert [problem.line for problem in script.problems] == [3]
 
 
@@ -204,7 +207,7 @@ def test_other_text_like_a_placeholder_is_ignored(read: ReadText) -> None:
         "SELECT $IDENTITY, $action, 'a$b$c', '{{0}} ${x} #{y}' FROM #t -- ${z}\n"
         "IF OBJECT_ID('tempdb..#{x}') IS NULL PRINT '$5 and $6'\nDROP ROUTE [a$b$c]\nDROP ROUTE a$b$"
     )
-    assert [found.name for found in script.statements] == ["a$b$c", "a$b$"]
+    assert [statement.name for statement in script.statements] == ["a$b$c", "a$b$"]
     assert script.problems == ()
 
 
@@ -213,7 +216,7 @@ def test_commands_without_effect_and_unknown_ones(read: ReadText) -> None:
         ":on error exit\n:OUT x.txt\n!!dir\n:!! dir\n:listvar\nDROP ROUTE a\n"
         ":setvar\n:setvar a b c\n:nonsense x\nSELECT * FROM\n::fn_x()\nDROP ROUTE b"
     )
-    assert [found.name for found in script.statements] == ["a", "b"]
+    assert [statement.name for statement in script.statements] == ["a", "b"]
     assert [problem.line for problem in script.problems] == [7, 8, 9]
 
 
@@ -224,29 +227,29 @@ def test_a_command_in_a_string_is_ignored(read: ReadText) -> None:
 @pytest.mark.parametrize("command", ["exit", ":EXIT", "quit", " :quit "])
 def test_exit_leaves_before_the_batch_runs(read: ReadText, command: str) -> None:
     script = read(f"DROP ROUTE a\nGO\nDROP ROUTE b\n{command}\nGO\nDROP ROUTE c")
-    assert [found.name for found in script.statements] == ["a"]
+    assert [statement.name for statement in script.statements] == ["a"]
     assert [problem.line for problem in script.problems] == [4, 5]
 
 
 def test_exit_with_a_query_runs_the_batch_first(read: ReadText) -> None:
     script = read("DROP ROUTE a\nexit (SELECT 1)\nSELECT 2")
-    assert [found.name for found in script.statements] == ["a"]
+    assert [statement.name for statement in script.statements] == ["a"]
     assert script.problems == ()
 
 
 def test_reset_and_go_0_drop_the_batch(read: ReadText) -> None:
     script = read("DROP ROUTE a\n:reset\nDROP ROUTE b\nGO 0\nDROP ROUTE c\nGO 3")
-    assert [found.name for found in script.statements] == ["c"]
+    assert [statement.name for statement in script.statements] == ["c"]
     assert [problem.line for problem in script.problems] == [4]
 
 
-def test_connect_leads_to_another_instance_and_back(read: ReadText) -> None:
+def test_connect_changes_the_instance_and_back(read: ReadText) -> None:
     script = read(
         "DROP ROUTE a\nGO\n:connect SRV2\nUSE x\nDROP ROUTE b\nEXEC(@sql)\nGO\n"
         ":connect srv1 -l 30\nDROP ROUTE c\nUSE y\nDROP ROUTE d\nGO\n:connect $(s)\nDROP ROUTE e",
         instance="SRV1",
     )
-    assert [(found.name, found.database) for found in script.statements] == [
+    assert [(statement.name, statement.database) for statement in script.statements] == [
         ("a", "db"),
         ("c", None),
         ("d", "y"),
@@ -295,7 +298,7 @@ def test_connect_leads_to_another_instance_and_back(read: ReadText) -> None:
 )
 def test_the_server_of_connect_is_the_instance(read: ReadText, written: str, instance: str) -> None:
     script = read(f":CONNECT {written}\nUSE x\nDROP ROUTE a", instance=instance, variables={"server": "X"})
-    assert [(found.name, found.database) for found in script.statements] == [("a", "x")]
+    assert [(statement.name, statement.database) for statement in script.statements] == [("a", "x")]
     assert script.problems == ()
 
 
@@ -323,7 +326,11 @@ def test_another_server_of_connect_is_named(read: ReadText, written: str, instan
 
 def test_connect_opens_a_new_connection(read: ReadText) -> None:
     script = read(":connect X\nUSE y\nDROP ROUTE a\nGO\nDROP ROUTE b\nGO\n:connect X\nDROP ROUTE c", instance="X")
-    assert [(found.name, found.database) for found in script.statements] == [("a", "y"), ("b", "y"), ("c", None)]
+    assert [(statement.name, statement.database) for statement in script.statements] == [
+        ("a", "y"),
+        ("b", "y"),
+        ("c", None),
+    ]
 
 
 def test_a_connect_without_a_server_is_reported(read: ReadText) -> None:
@@ -339,7 +346,7 @@ def test_a_connect_without_a_server_is_reported(read: ReadText) -> None:
 
 def test_without_access_to_files_an_include_is_reported(read: ReadText) -> None:
     script = read(":r other.sql\n:r $(dir)/x.sql\nDROP ROUTE a")
-    assert [found.name for found in script.statements] == ["a"]
+    assert [statement.name for statement in script.statements] == ["a"]
     assert [(problem.line, problem.why) for problem in script.problems] == [
         (1, "the file 'other.sql' of :r is not read: only the script itself is read here"),
         (2, "the file '$(dir)/x.sql' of :r is not read: sqlcmd variable 'dir' has no value"),
@@ -357,10 +364,10 @@ _LINES = st.text(st.sampled_from("GOgo \t;05x/-"), max_size=12)
 def test_go_lines_are_those_that_a_regular_expression_matches(line: str) -> None:
     """Which takes time by the square of the blanks, and is not used for that."""
     match = re.fullmatch(r"\s*GO(?:\s+(\S+?))?\s*;?\s*", line, re.IGNORECASE)
-    found = _go(line)
-    assert (found is None) == (match is None)
+    go_line = _go(line)
+    assert (go_line is None) == (match is None)
     # A semicolon for a count counts nothing either way.
-    assert match is None or found == (match.group(1) or "").removesuffix(";") or found == match.group(1)
+    assert match is None or go_line == (match.group(1) or "").removesuffix(";") or go_line == match.group(1)
 
 
 @pytest.mark.parametrize(
@@ -383,7 +390,7 @@ def test_go_lines_are_those_that_a_regular_expression_matches(line: str) -> None
         ("\ue000" * 40_000, 1),
     ],
 )
-def test_a_long_line_takes_no_time(line: str, batches_made: int) -> None:
+def test_a_long_line_takes_little_time(line: str, batches_made: int) -> None:
     started = time.process_time()
     assert len(_texts(f"a\n{line}\nb")) == batches_made
     assert time.process_time() - started < 3

@@ -53,7 +53,7 @@ def test_lexemes(text: str, expected: list[tuple[str, str]]) -> None:
 
 
 @pytest.mark.parametrize("word", ["GO", "END", "SHOW", "FETCH", "RENAME", "PRINT", "BEGIN; END"])
-def test_no_word_swallows_later_words(word: str) -> None:
+def test_a_keyword_does_not_consume_later_tokens(word: str) -> None:
     assert _lexemes(f"{word} x\nCREATE ROUTE r")[-3:] == [
         ("word", "CREATE"),
         ("word", "ROUTE"),

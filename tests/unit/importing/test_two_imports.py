@@ -75,8 +75,8 @@ def test_the_lock_is_held_from_the_first_read_to_the_last_commit(
     ]
     for _, error in caught:
         assert error.exit_code == 3
-        told = f"another run is at work on these tables: run 'import of {NOW.isoformat()}'"
-        assert told in str(error)
+        expected = f"another run is at work on these tables: run 'import of {NOW.isoformat()}'"
+        assert expected in str(error)
     assert not list(tmp_path.rglob("*.lock"))
 
 

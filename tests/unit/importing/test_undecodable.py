@@ -34,7 +34,7 @@ def names(export: CatalogExport, view: str = "routes") -> list[Any]:
     return [row["name"] for row in export.rows[view]]
 
 
-def told(export: CatalogExport) -> list[str]:
+def rejections_of(export: CatalogExport) -> list[str]:
     return [sentence.partition(", row ")[2] for sentence in export.rejected]
 
 
@@ -54,12 +54,12 @@ def test_a_row_with_a_byte_outside_the_code_page_is_rejected(data: bytes, shown:
     export = exported(tmp_path, "routes.csv", HEAD + rows)
     # The other name may be of that code page as well, so its row is refused too.
     guess = "name: 'caf\u00e9' is not a likely name in Windows-1252: give --encoding"
-    assert (names(export), sorted(told(export))) == ([], [f"2: {guess}", f"3: {HOLDS}'{shown}'"])
+    assert (names(export), sorted(rejections_of(export))) == ([], [f"2: {guess}", f"3: {HOLDS}'{shown}'"])
 
 
 def test_two_services_do_not_become_one(tmp_path: Path) -> None:
     export = exported(tmp_path, "services.csv", b"name\r\n//a\x81\r\n//a\x8f\r\n//b\r\n")
-    assert (names(export, "services"), len(told(export))) == (["//b"], 2)
+    assert (names(export, "services"), len(rejections_of(export))) == (["//b"], 2)
     # Each may be any service of the database, so that none is removed.
     assert export.doubts == {"services": {("hub", "sales", None)}}
 
@@ -79,17 +79,17 @@ def test_a_row_with_bytes_outside_the_encoding_is_rejected(
     lines = [line.encode(encoding) for line in ("name,address\r\nA,LOCAL\r\nB", ",LOCAL\r\nC\ufffd,LOCAL\r\n")]
     export = exported(tmp_path, "routes.csv", head + bad.join(lines))
     assert names(export) == ["A", "C\ufffd"]
-    [sentence] = told(export)
+    [sentence] = rejections_of(export)
     assert sentence.startswith(f"3: {HOLDS}'B\\x")
 
 
 def test_a_file_that_ends_within_a_character(tmp_path: Path) -> None:
     text = "name,address\r\nA,LOCAL\r\nB,LOCAL".encode("utf-16")
     export = exported(tmp_path, "routes.csv", text + b"\x41")
-    assert (names(export), len(told(export))) == (["A"], 1)
+    assert (names(export), len(rejections_of(export))) == (["A"], 1)
 
 
-def test_a_name_of_a_column(tmp_path: Path) -> None:
+def test_undecodable_unknown_column_names_are_ignored(tmp_path: Path) -> None:
     """An unknown column does not belong to the view, with any name."""
     export = exported(tmp_path, "routes.csv", b"name,route_id,address,caf\x81\r\nA,1,LOCAL,x\r\n")
     assert names(export) == ["A"]
@@ -108,22 +108,22 @@ def test_a_name_of_a_column(tmp_path: Path) -> None:
         (b"NaN", "name: 'nan' is not text"),
     ],
 )
-def test_cells_of_json(name: str, cell: bytes, sentence: str, tmp_path: Path) -> None:
+def test_undecodable_cells_of_json_are_rejected(name: str, cell: bytes, sentence: str, tmp_path: Path) -> None:
     good = b'{"name": "Infinity", "address": "LOCAL"}'
     rows = [good, b'{"name": ' + cell + b', "address": "LOCAL"}', rb'{"name": "\ud83d\ude00", "address": "LOCAL"}']
     data = b"[" + b", ".join(rows) + b"]" if name.endswith("json") else b"\n".join(rows)
     export = exported(tmp_path, name, data)
     assert names(export) == ["Infinity", "\U0001f600"]
-    assert told(export) == [f"2: {sentence}"]
+    assert rejections_of(export) == [f"2: {sentence}"]
 
 
 @pytest.mark.parametrize("cell", ["Infinity", "1e999", "-Infinity", "NaN"])
-def test_numbers_without_end(cell: str, tmp_path: Path) -> None:
+def test_infinite_numbers_in_json_are_rejected(cell: str, tmp_path: Path) -> None:
     head = '"service_broker_guid": "00000001-aaaa-bbbb-cccc-000000000000"'
     data = f'{{"name": "A", {head}, "database_id": {cell}}}\n{{"name": "B", {head}, "database_id": 5}}'
     export = exported(tmp_path, "databases.json", data.encode())
     assert names(export, "databases") == ["B"]
-    assert [sentence.startswith("1: database_id: ") for sentence in told(export)] == [True]
+    assert [sentence.startswith("1: database_id: ") for sentence in rejections_of(export)] == [True]
 
 
 def test_a_number_that_its_table_does_not_hold(tmp_path: Path) -> None:
@@ -132,13 +132,13 @@ def test_a_number_that_its_table_does_not_hold(tmp_path: Path) -> None:
     rows = f"A,{guid},2147483648\nB,{guid},2147483647\nC,{guid},-2147483649\n".encode()
     export = exported(tmp_path, "databases.csv", head + rows)
     assert names(export, "databases") == ["B"]
-    assert told(export) == [
+    assert rejections_of(export) == [
         "2: database_id: '2147483648' does not fit an int (A)",
         "4: database_id: '-2147483649' does not fit an int (C)",
     ]
 
 
-def test_cells_of_parquet(tmp_path: Path) -> None:
+def test_undecodable_cells_of_parquet_are_rejected(tmp_path: Path) -> None:
     import pyarrow
     import pyarrow.parquet
 
@@ -148,7 +148,7 @@ def test_cells_of_parquet(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({**columns, "database_id": numbers}), tmp_path / "databases.parquet")
     export = read_export([str(tmp_path / "databases.parquet")], GIVEN)
     assert names(export, "databases") == ["A"]
-    assert told(export) == [rf"2: {HOLDS}'B\x81'", "3: database_id: 'inf' is not an integer (Infinity)"]
+    assert rejections_of(export) == [rf"2: {HOLDS}'B\x81'", "3: database_id: 'inf' is not an integer (Infinity)"]
 
 
 EVENT = '<event name="x" timestamp="2026-01-05T00:00:00Z"><data name="a"><value>{}</value></data></event>'
@@ -210,8 +210,8 @@ def test_half_a_character_in_the_json_of_an_event(tmp_path: Path) -> None:
         json.dumps({"event_data": EVENT.format("\udc00")}),
         json.dumps({"event_data": EVENT.format("\U0001f600"), "instance_name": "Infinity"}),
     ]
-    found = raws(tmp_path, "e.jsonl", "\n".join(rows).encode())
-    assert [raw.instance for raw in found if raw.why is None] == ["Infinity"]
+    raw_events = raws(tmp_path, "e.jsonl", "\n".join(rows).encode())
+    assert [raw.instance for raw in raw_events if raw.why is None] == ["Infinity"]
 
 
 def test_half_a_character_of_utf_16(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("line", OPTIONS, ids=lambda line: " ".join(map(str, line)))
-def test_words_of_the_command_line(line: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_undecodable_arguments_are_refused(line: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
     words = [os.fsdecode(word) if isinstance(word, bytes) else word for word in line]
     number = 1 + next(place for place, word in enumerate(line) if isinstance(word, bytes))
     with pytest.raises(SystemExit) as caught:

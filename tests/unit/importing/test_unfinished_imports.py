@@ -63,21 +63,21 @@ def routes_of(config: Config) -> set[str]:
     return {row["name"] for row in rows_at(config.tables["routes"])}
 
 
-def test_the_journal_has_the_changes_that_are_left(tmp_path: Path) -> None:
+def test_the_journal_has_the_remaining_changes(tmp_path: Path) -> None:
     config = half_done(tmp_path)
     rows = {(row["table_key"], row["action"], row["part"]): row for row in rows_at(journal_of(config))}
     put = {(key, "put", 1) for key in ("databases", "services", "routes", "imports")}
     # Of a view the last import alone is kept.
     assert set(rows) == {*put, ("imports", "remove", 1)}
-    held = json.loads(rows["services", "put", 1]["rows"])
-    assert {key: held[key] for key in ("columns", "rows")} == {
+    journal_rows = json.loads(rows["services", "put", 1]["rows"])
+    assert {key: journal_rows[key] for key in ("columns", "rows")} == {
         "columns": ["instance_name", "database_name", "name"],
         "rows": [["HUB", "Shop", "//new"]],
     }
     assert len({row["import_id"] for row in rows.values()}) == 1
 
 
-def test_the_values_of_variables_are_not_in_it(tmp_path: Path) -> None:
+def test_the_journal_has_no_values_of_variables(tmp_path: Path) -> None:
     from routing.importing.from_tsql import import_scripts
     from routing.importing.script_rows import read_scripts
 
@@ -97,7 +97,7 @@ def test_the_values_of_variables_are_not_in_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["views of another instance", "a script"])
-def test_the_next_import_says_that_it_completed_one(what: str, tmp_path: Path) -> None:
+def test_the_next_import_notes_a_completed_one(what: str, tmp_path: Path) -> None:
     config = half_done(tmp_path)
     if what == "a script":
         done = import_script(no_spark(), config, tmp_path / "s.sql", "USE Shop\nDROP ROUTE Doomed")
@@ -301,8 +301,8 @@ def test_dropping_names_the_tables(tmp_path: Path) -> None:
     config = half_done(tmp_path)
     source = [str(tmp_path / "monday")]
     for is_dry_run, done in ((True, "would be dropped"), (False, "was dropped")):
-        told = import_views(no_spark(), config, source, drop_unfinished=True, dry_run=is_dry_run).notes[0]
-        assert told == (
+        note = import_views(no_spark(), config, source, drop_unfinished=True, dry_run=is_dry_run).notes[0]
+        assert note == (
             f"the import that began at 2026-02-01T00:00:00Z {done}; tables.databases, tables.services,"
             " tables.routes, tables.imports may hold a part of it. Import complete exports once"
         )
@@ -347,7 +347,7 @@ def test_an_overtaken_import_stops_before_its_next_commit(
     assert {row["name"] for row in rows_at(config.tables["databases"])} == {"Shop"}
 
 
-def test_the_second_to_store_its_changes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_concurrent_journal_commit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another import stores the same changes between the last check and the commit."""
     from routing.delta import local_tables, run_lock
 
@@ -371,7 +371,7 @@ def test_the_second_to_store_its_changes_is_refused(tmp_path: Path, monkeypatch:
     assert rows_at(journal_of(config)) == []
 
 
-def test_where_the_rows_of_imports_are_lost_an_import_is_not_the_first(tmp_path: Path) -> None:
+def test_lost_rows_of_imports_do_not_make_an_import_the_first(tmp_path: Path) -> None:
     import shutil
 
     config = config_in(tmp_path)

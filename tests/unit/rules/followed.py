@@ -146,7 +146,7 @@ def hop(found: PathHop, service: str) -> ways.Hop:
     )
 
 
-def way(found: HopPath, service: str) -> Row:
+def path_row(found: HopPath, service: str) -> Row:
     """Write a path: its hops and its end."""
     hops = [hop(one, service) for one in found.hops]
     left = found.address
@@ -166,7 +166,7 @@ def way(found: HopPath, service: str) -> Row:
 def trace(found: MessageTrace, service: str) -> Row:
     """Write all paths with their combined result."""
     return {
-        "ways": [way(one, service) for one in found.hop_paths],
+        "ways": [path_row(one, service) for one in found.hop_paths],
         "cut": found.is_cut,
         "end": str(found.ending),
         "agree": found.ways_agree,

@@ -92,12 +92,12 @@ def decide_now(key: RoutingKey, hub: SqlInstance, t: int) -> TimeInterval[Decisi
     return TimeInterval(None, None, decide_at(key, hub, t))
 
 
-def _said(search: RouteSearch) -> str:
+def _search_text(search: RouteSearch) -> str:
     """Step, pick's first letter, route and reason of a search."""
     step = "-" if search.step is None else str(int(search.step))
     return f"{step} {(search.pick or '-')[0]} {search.route_name} {search.end.reason}"
 
 
-def ways(decision: Decision) -> str:
+def searches_of(decision: Decision) -> str:
     """The searches of a decision."""
-    return " > ".join(_said(search) for search in (decision.first, decision.again) if search is not None)
+    return " > ".join(_search_text(search) for search in (decision.first, decision.second) if search is not None)

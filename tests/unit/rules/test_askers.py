@@ -17,10 +17,10 @@ _CASES = pytest.mark.parametrize("case", askers.CASES, ids=[case.name for case i
 
 
 @_CASES
-def test_the_tests_own_resolver(case: askers.Case) -> None:
-    found = reference(askers.estate_of(case))
-    assert askers.stops_of(found.resolved_routes) == askers.expected_stops(case)
-    assert askers.requests_of(found.new_route_requests) == askers.expected_requests(case)
+def test_the_reference_resolves_each_case(case: askers.Case) -> None:
+    resolution = reference(askers.estate_of(case))
+    assert askers.stops_of(resolution.resolved_routes) == askers.expected_stops(case)
+    assert askers.requests_of(resolution.new_route_requests) == askers.expected_requests(case)
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["in order", "the last first"])
@@ -34,9 +34,14 @@ def test_messages_judged_one_by_one_open_and_wait_as_expected(case: askers.Case,
     judge.find_openers(read_messages(arrow_tables["messages"]))
     judged = [judged for batch in read_messages(arrow_tables["messages"]) for judged in judge.judge(batch)]
     stops = sorted(
-        (moment_of(found.message.t), found.message.message_id, *found.message.endpoint, found.verdict.requested_in)
-        for found in judged
-        if found.message and found.message.endpoint and found.verdict
+        (
+            moment_of(judgement.message.t),
+            judgement.message.message_id,
+            *judgement.message.endpoint,
+            judgement.verdict.requested_in,
+        )
+        for judgement in judged
+        if judgement.message and judgement.message.endpoint and judgement.verdict
     )
     assert stops == askers.expected_stops(case)
     opened = judge.messages.requests["hub"].all_opened()
@@ -47,7 +52,7 @@ def test_messages_judged_one_by_one_open_and_wait_as_expected(case: askers.Case,
     ]
     assert sorted(requests) == askers.expected_requests(case)
     assert {
-        found.message.message_id
-        for found in judged
-        if found.message and found.verdict and found.verdict.opens_request
+        judgement.message.message_id
+        for judgement in judged
+        if judgement.message and judgement.verdict and judgement.verdict.opens_request
     } == {one.message_id for one in case.opened}

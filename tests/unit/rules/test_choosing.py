@@ -90,7 +90,7 @@ def test_which_route_leads_back(
 
 
 @parametrize(
-    ("routes", "kept"),
+    ("routes", "expected"),
     [
         ([], []),
         ([("a", "LOCAL", None), ("b", " local/", None)], ["a"]),
@@ -101,9 +101,9 @@ def test_which_route_leads_back(
         ([("a", "tcp://\u00c9:1", None), ("b", "tcp://\u00e9:1", None)], ["a", "b"]),
     ],
 )
-def test_equal_routes_are_one(routes: list[tuple[str, str, str | None]], kept: list[str]) -> None:
-    made = [route(name, address=address, mirror=mirror) for name, address, mirror in routes]
-    assert names(choosing.distinct_routes(made)) == kept
+def test_equal_routes_are_merged(routes: list[tuple[str, str, str | None]], expected: list[str]) -> None:
+    merged = [route(name, address=address, mirror=mirror) for name, address, mirror in routes]
+    assert names(choosing.distinct_routes(merged)) == expected
 
 
 # Routes by letter; where LOCAL, or TRANSPORT, cannot be used; the tier, its routes, and why it cannot be used.
@@ -138,7 +138,7 @@ def test_the_first_usable_tier(
     assert choice.is_usable is (expected[0] is not None and expected[2] is None)
 
 
-def test_a_tier_holds_its_routes_in_the_order_of_their_names() -> None:
+def test_routes_of_a_tier_are_sorted_by_name() -> None:
     routes = [route("a", address="tcp://f:1"), ROUTES["D"], route("b", address="tcp://e:1"), ROUTES["B"]]
     assert [(tier.letter, names(held)) for tier, held in choosing.tiers(routes)] == [
         ("B", ["B"]),
@@ -201,7 +201,7 @@ def test_the_order_of_the_tiers() -> None:
         ),
     ],
 )
-def test_results_of_a_choice(
+def test_the_verdict_of_a_chosen_tier(
     letter: str | None, why_not: Reason | None, arrived: bool, forwards: bool, own: bool, expected: ChoiceEnd
 ) -> None:
     address = {"B": "LOCAL", "D": "TRANSPORT"}.get(letter or "", OWN if own else "tcp://west:1")

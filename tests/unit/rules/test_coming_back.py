@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from routing.rules.estate import EstateRoute
-from tests.unit.rules.made import OWN, B, C, decide_at, instance, key_of, route, ways
+from tests.unit.rules.made import OWN, B, C, decide_at, instance, key_of, route, searches_of
 
 parametrize = pytest.mark.parametrize
 WEST, BACK = route("west", address="tcp://west:1"), route("back", address=OWN)
@@ -13,7 +13,7 @@ WEST, BACK = route("west", address="tcp://west:1"), route("back", address=OWN)
 
 # An address of this very instance: routes of the database, those of msdb, what is decided.
 @parametrize(
-    ("routes", "arrivals", "service", "said"),
+    ("routes", "arrivals", "service", "expected"),
     [
         ([BACK], [WEST], "S", "5 - back NETWORK_ADDRESS > 5 - west NETWORK_ADDRESS"),
         ([BACK], [BACK], "S", "5 - back NETWORK_ADDRESS > 5 - back ROUTING_LOOP"),
@@ -38,19 +38,19 @@ WEST, BACK = route("west", address="tcp://west:1"), route("back", address=OWN)
         ([route("t", address="TRANSPORT")], [WEST], "tcp://localhost:1/S", "5 - t TRANSPORT_ADDRESS"),
     ],
 )
-def test_a_message_that_comes_back(
+def test_returning_messages_are_decided_in_msdb(
     routes: list[EstateRoute],
     arrivals: list[EstateRoute],
     service: str,
-    said: str,
+    expected: str,
 ) -> None:
     hub = instance({"Orders": routes, "msdb": arrivals}, forwards=True)
-    assert [ways(one) for one in decide_at(key_of(hub, service=service), hub, 10)] == [said]
+    assert [searches_of(one) for one in decide_at(key_of(hub, service=service), hub, 10)] == [expected]
 
 
 # Section 1 and the check of msdb's broker hold for it as well; nothing is the sender's any more.
 @parametrize(
-    ("service", "broker", "is_initiator", "msdb_is_on", "said", "destination"),
+    ("service", "broker", "is_initiator", "msdb_is_on", "expected", "destination"),
     [
         ("Shared", C, False, False, "5 - back NETWORK_ADDRESS > 0 - None LOCAL_SERVICE", "Parts"),
         ("Shared", C, True, False, "5 - back NETWORK_ADDRESS > - - None SCOPE_BROKER_DISABLED", None),
@@ -60,7 +60,7 @@ def test_a_message_that_comes_back(
     ],
 )
 def test_a_returning_message_is_an_arrival(
-    service: str, broker: str | None, is_initiator: bool, msdb_is_on: bool, said: str, destination: str | None
+    service: str, broker: str | None, is_initiator: bool, msdb_is_on: bool, expected: str, destination: str | None
 ) -> None:
     hub = instance(
         {"Parts": [BACK], "msdb": [route("local")]},
@@ -68,7 +68,7 @@ def test_a_returning_message_is_an_arrival(
         [("Orders", "Shared"), ("Parts", "Shared")],
     )
     (decision,) = decide_at(key_of(hub, "Parts", service, broker, is_initiator=is_initiator), hub, 10)
-    assert (ways(decision), decision.destination, decision.rerouted_from) == (said, destination, "back")
-    assert decision.last is decision.again
+    assert (searches_of(decision), decision.destination, decision.rerouted_from) == (expected, destination, "back")
+    assert decision.last is decision.second
     assert decision.last.is_from_network
     assert (decision.last.scope, decision.last.sender) == ("msdb", None)

@@ -7,7 +7,20 @@ import pytest
 from routing.rules.deciding import ConcerningRoutes, RoutingKey, scope_of
 from routing.rules.estate import NameAddress
 from routing.rules.matching import UNNAMED
-from tests.unit.rules.made import ASKS, NOWHERE, OWN, B, C, D, decide_at, instance, key_of, names, route, ways
+from tests.unit.rules.made import (
+    ASKS,
+    NOWHERE,
+    OWN,
+    B,
+    C,
+    D,
+    decide_at,
+    instance,
+    key_of,
+    names,
+    route,
+    searches_of,
+)
 
 parametrize = pytest.mark.parametrize
 EAST, WEST = route("east", address="tcp://east:1"), route("west", address="tcp://west:1")
@@ -24,13 +37,13 @@ def test_the_routing_table_that_is_searched(database: str | None, scope: str) ->
     [("S", NameAddress.NONE), ("tcp://e:1/S", NameAddress.ELSEWHERE), (f"{OWN}/S", NameAddress.OWN)],
 )
 def test_the_key_of_a_message(service: str, named: NameAddress) -> None:
-    found = RoutingKey.of_names(instance(), None, service, B, is_initiator=False)
-    assert found == RoutingKey(None, service, B, False, named)
+    key = RoutingKey.of_names(instance(), None, service, B, is_initiator=False)
+    assert key == RoutingKey(None, service, B, False, named)
 
 
 # Section 1, then the scope's broker, then the search: sender, broker, who began the dialog; msdb's broker.
 @parametrize(
-    ("database", "service", "broker", "is_initiator", "msdb_is_on", "said"),
+    ("database", "service", "broker", "is_initiator", "msdb_is_on", "expected"),
     [
         (None, "OrderService", B, False, True, "0 - None LOCAL_SERVICE"),
         (None, "OrderService", B, False, False, "0 - None LOCAL_SERVICE"),
@@ -47,19 +60,19 @@ def test_the_key_of_a_message(service: str, named: NameAddress) -> None:
     ],
 )
 def test_checks_before_the_search(
-    database: str | None, service: str, broker: str | None, is_initiator: bool, msdb_is_on: bool, said: str
+    database: str | None, service: str, broker: str | None, is_initiator: bool, msdb_is_on: bool, expected: str
 ) -> None:
     hub = instance(
         {"Orders": [EAST], "msdb": [WEST], "Aged": [EAST]},
         [("Orders", B, None), ("Parts", C, True), ("Aged", D, False), ("msdb", None, msdb_is_on)],
     )
     decisions = decide_at(key_of(hub, database, service, broker, is_initiator=is_initiator), hub, 10)
-    assert [ways(one) for one in decisions] == [said]
+    assert [searches_of(one) for one in decisions] == [expected]
 
 
 # Step 6: a database that is listed holds the service; section 4 judges whose id it has.
 @parametrize(
-    ("service", "broker", "said"),
+    ("service", "broker", "expected"),
     [
         ("PartService", C, "6 - None LOCAL_SERVICE"),
         ("PartService", B, "6 - None SERVICE_NOT_FOUND"),
@@ -70,12 +83,12 @@ def test_checks_before_the_search(
         ("GoneService", C, "7 - None NO_ROUTE"),
     ],
 )
-def test_a_service_of_this_instance(service: str, broker: str | None, said: str) -> None:
+def test_a_service_of_this_instance(service: str, broker: str | None, expected: str) -> None:
     hub = instance(
         databases=[("Orders", B, None), ("Parts", C, None), ("Aged", D, False)],
         services=[("Parts", "PartService"), ("Aged", "AgedService"), ("Gone", "GoneService")],
     )
-    assert [ways(one) for one in decide_at(key_of(hub, "Orders", service, broker), hub, 10)] == [said]
+    assert [searches_of(one) for one in decide_at(key_of(hub, "Orders", service, broker), hub, 10)] == [expected]
 
 
 def test_each_id_that_may_be_picked_is_decided() -> None:
@@ -91,8 +104,8 @@ def test_each_id_that_may_be_picked_is_decided() -> None:
         },
         forwards=True,
     )
-    found = decide_at(key_of(hub), hub, 10)
-    assert [(ways(one), one.pick, names(one.first.alternatives)) for one in found] == [
+    decisions = decide_at(key_of(hub), hub, 10)
+    assert [(searches_of(one), one.pick, names(one.first.alternatives)) for one in decisions] == [
         ("3 b 2 NETWORK_ADDRESS", B, []),
         # The picked id is the message's from here on: bound, it matches in step 1.
         ("3 c 1 NETWORK_ADDRESS > 1 - one NETWORK_ADDRESS", C, ["3"]),
@@ -100,9 +113,9 @@ def test_each_id_that_may_be_picked_is_decided() -> None:
     ]
     # In msdb alone: first no pick, then two.
     hub = instance({"Orders": [BACK], "msdb": [route("1", "S", C, "tcp://c:1"), route("2", "S", B, "tcp://b:1")]})
-    found = decide_at(key_of(hub), hub, 10)
-    assert [one.pick for one in found] == [B, C]
-    assert [ways(one).partition(" > ")[2] for one in found] == [
+    decisions = decide_at(key_of(hub), hub, 10)
+    assert [one.pick for one in decisions] == [B, C]
+    assert [searches_of(one).partition(" > ")[2] for one in decisions] == [
         "3 b 2 FORWARDING_DISABLED",
         "3 c 1 FORWARDING_DISABLED",
     ]
@@ -110,11 +123,11 @@ def test_each_id_that_may_be_picked_is_decided() -> None:
 
 def test_a_bound_message_and_one_of_an_unknown_id() -> None:
     hub = instance({"Orders": [route("1", "S", C, "tcp://c:1"), route("2", "S", None, "tcp://any:1")]})
-    said = {
-        broker: [ways(one) for one in decide_at(key_of(hub, broker=broker), hub, 10)]
+    expected_searches = {
+        broker: [searches_of(one) for one in decide_at(key_of(hub, broker=broker), hub, 10)]
         for broker in (None, C, B, UNNAMED)
     }
-    assert said == {
+    assert expected_searches == {
         None: ["2 - 2 NETWORK_ADDRESS"],
         C: ["1 - 1 NETWORK_ADDRESS"],
         B: ["2 - 2 NETWORK_ADDRESS"],
@@ -124,12 +137,12 @@ def test_a_bound_message_and_one_of_an_unknown_id() -> None:
 
 def test_an_unknown_service_name_may_have_an_address() -> None:
     hub = instance({"Orders": [route("t", address="TRANSPORT"), route("s", "S"), route("ask", ASKS)]})
-    for named, said in (
+    for named, expected in (
         (NameAddress.NONE, "5 - t TRANSPORT_ADDRESS_INVALID"),
         (NameAddress.ELSEWHERE, "5 - t TRANSPORT_ADDRESS"),
     ):
         (decision,) = decide_at(RoutingKey("Orders", None, None, True, named), hub, 10)
-        assert (ways(decision), decision.first.asks) == (said, True)
+        assert (searches_of(decision), decision.first.asks) == (expected, True)
         assert decision.last.reads_address is (named is not NameAddress.NONE)
 
 
@@ -186,20 +199,20 @@ def test_a_key_is_decided_by_the_routes_valid_at_its_time(
     arrivals: list[tuple[str, str | None, str, int | None, int | None]],
     expected: list[tuple[int | None, int | None, str]],
 ) -> None:
-    made = {
+    decided = {
         database: [
             route(name, service, None, address, None, start, end) for name, service, address, start, end in some
         ]
         for database, some in (("Orders", routes), ("msdb", arrivals))
     }
-    hub = instance(made)
+    hub = instance(decided)
     key = key_of(hub)
     assert [
-        (one.valid_from, one.valid_to, *map(ways, one.choices))
+        (one.valid_from, one.valid_to, *map(searches_of, one.choices))
         for one in ConcerningRoutes.of(key, hub).decide_all()
     ] == expected
     # And the same at one time: each bound is its interval's own.
-    for start, end, said in expected:
+    for start, end, searches in expected:
         for t in (start, None if end is None else end - 1):
             if t is not None:
-                assert [ways(one) for one in decide_at(key, hub, t)] == [said]
+                assert [searches_of(one) for one in decide_at(key, hub, t)] == [searches]

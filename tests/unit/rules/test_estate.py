@@ -87,21 +87,21 @@ def test_a_database_of_a_row(guid: str | None, is_enabled: bool | None, read: Da
 
 def test_an_instance_of_rows() -> None:
     orders, parts = Database("Orders", B, True), Database("Parts", None, False)
-    found = instance(
+    sql_instance = instance(
         {"Orders": [route("z"), route("y"), route("s", "S"), route("never", valid_from=3, valid_to=3)]},
         [("Parts", "00000000-0000-0000-0000-000000000000", False), ("Orders", B, None)],
         [("Parts", "S"), ("Orders", "S"), ("Gone", "S"), ("Gone", "T")],
         forwards=True,
     )
-    assert (found.name, found.is_forwarding) == ("hub", True)
-    assert found.databases == {"Orders": orders, "Parts": parts}
-    assert found.brokers == {B}
-    assert {service: names(some) for service, some in found.routes["Orders"].items()} == {
+    assert (sql_instance.name, sql_instance.is_forwarding) == ("hub", True)
+    assert sql_instance.databases == {"Orders": orders, "Parts": parts}
+    assert sql_instance.brokers == {B}
+    assert {service: names(some) for service, some in sql_instance.routes["Orders"].items()} == {
         None: ["y", "z"],
         "S": ["s"],
     }
-    assert found.holders == {"S": (orders, parts)}
-    assert {database: found.is_enabled(database) for database in ("Orders", "Parts", "Unlisted")} == {
+    assert sql_instance.holders == {"S": (orders, parts)}
+    assert {database: sql_instance.is_enabled(database) for database in ("Orders", "Parts", "Unlisted")} == {
         "Orders": True,
         "Parts": False,
         "Unlisted": True,
@@ -109,14 +109,14 @@ def test_an_instance_of_rows() -> None:
 
 
 def test_unlisted_rows_are_left_out() -> None:
-    found = estate.estate_of(
+    estate_read = estate.estate_of(
         [("hub", None, None)],
         [("gone", estate.Database.of_row("Orders", B, None))],
         [("hub", "Orders", "S")],
         [("gone", "d", route())],
     )
-    assert list(found) == ["hub"]
-    assert found["hub"] == estate.SqlInstance("hub", is_forwarding_known=False)
+    assert list(estate_read) == ["hub"]
+    assert estate_read["hub"] == estate.SqlInstance("hub", is_forwarding_known=False)
 
 
 @parametrize(
@@ -124,8 +124,8 @@ def test_unlisted_rows_are_left_out() -> None:
     [(True, True, True), (False, False, True), (None, False, False)],
 )
 def test_forwarding_that_is_not_known_is_off(forwards: bool | None, is_forwarding: bool, is_known: bool) -> None:
-    (found,) = estate.list_instances([("hub", forwards, None)], []).values()
-    assert (found.is_forwarding, found.is_forwarding_known) == (is_forwarding, is_known)
+    (sql_instance,) = estate.list_instances([("hub", forwards, None)], []).values()
+    assert (sql_instance.is_forwarding, sql_instance.is_forwarding_known) == (is_forwarding, is_known)
 
 
 @parametrize(
@@ -133,8 +133,8 @@ def test_forwarding_that_is_not_known_is_off(forwards: bool | None, is_forwardin
     [("Orders", "S", ["one"]), ("Orders", "s", []), ("Orders", "T", []), ("Parts", "S", []), ("Orders", None, [])],
 )
 def test_the_routes_that_name_a_service(database: str, service: str | None, names: list[str]) -> None:
-    found = instance({"Orders": [route("one", "S"), route("any")]}).naming(database, service)
-    assert [one.name for one in found] == names
+    routes = instance({"Orders": [route("one", "S"), route("any")]}).naming(database, service)
+    assert [one.name for one in routes] == names
 
 
 @parametrize(
@@ -142,11 +142,11 @@ def test_the_routes_that_name_a_service(database: str, service: str | None, name
     [(None, []), ("S", ["Orders", "Parts", "orders"]), ("s", []), ("S ", []), ("T", ["Parts"])],
 )
 def test_the_holders_of_a_service(service: str | None, holders: list[str]) -> None:
-    made = instance(
+    owner = instance(
         databases=[("orders", None, None), ("Parts", C, None), ("Orders", B, None)],
         services=[("orders", "S"), ("Parts", "S"), ("Parts", "T"), ("Orders", "S")],
     )
-    assert [one.name for one in made.holders_of(service)] == holders
+    assert [one.name for one in owner.holders_of(service)] == holders
 
 
 def test_the_own_addresses_of_an_instance() -> None:

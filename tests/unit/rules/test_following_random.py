@@ -51,8 +51,8 @@ def _pairs() -> Iterator[tuple[Followed, followed.Sent, dict[str, Any]]]:
 def test_walks_and_plans_agree_with_the_reference(
     find: Callable[[Followed, Sent], FoundPath | None], share: float
 ) -> None:
-    found = [(find(by_rules, message), message.row, path) for by_rules, message, path in _pairs()]
-    paths = [(followed.path(one, row), row, path) for one, row, path in found if one is not None]
+    traces = [(find(by_rules, message), message.row, path) for by_rules, message, path in _pairs()]
+    paths = [(followed.path(one, row), row, path) for one, row, path in traces if one is not None]
     differing = [(row, got, path) for got, row, path in paths if got != path]
     assert not differing, (len(differing), differing[0])
     assert len(paths) >= NETWORKS * MESSAGES * share
@@ -72,24 +72,24 @@ def test_the_networks_have_all_cases() -> None:
     """Each end in both directions, and each combined result, occurs several times."""
     ends: Counter[str] = Counter()
     back: Counter[str | None] = Counter()
-    said: Counter[str] = Counter()
+    seen_cases: Counter[str] = Counter()
     for path in (path for paths in _own_paths() for path in paths):
         there = path.there
         ends.update(way.end for way in there.ways)
         back[path.back_end] += 1
-        said["multiple targets"] += there.multiple_targets
-        said["ways differ"] += not there.ways_agree
-        said["several ways"] += len(there.ways) > 1
-        said["picked past the first hop"] += any(hop.step == 3 for way in there.ways for hop in way.hops[1:])
-        said["came back"] += any(hop.rerouted_from is not None for hop in there.ways[0].hops)
-        said["mirror"] += any(hop.reason == "MIRROR_ADDRESS" for way in there.ways for hop in way.hops)
-        said["transport"] += any(hop.reason == "TRANSPORT_ADDRESS" for way in there.ways for hop in way.hops)
-        said["asked past the first hop"] += any(hop.step == 4 for way in there.ways for hop in way.hops[1:])
-        said["hops ran out"] += any(way.reason == "HOP_LIMIT" and len(way.hops) > 1 for way in there.ways)
-        said["beside, on one machine"] += any(_goes_beside(way) for way in there.ways)
-        said["four hops"] += any(len(way.hops) > 3 for way in there.ways)
-    sys.stdout.write(f"ways end {dict(ends)}\nreplies end {dict(back)}\n{dict(said)}\n")
+        seen_cases["multiple targets"] += there.multiple_targets
+        seen_cases["ways differ"] += not there.ways_agree
+        seen_cases["several ways"] += len(there.ways) > 1
+        seen_cases["picked past the first hop"] += any(hop.step == 3 for way in there.ways for hop in way.hops[1:])
+        seen_cases["came back"] += any(hop.rerouted_from is not None for hop in there.ways[0].hops)
+        seen_cases["mirror"] += any(hop.reason == "MIRROR_ADDRESS" for way in there.ways for hop in way.hops)
+        seen_cases["transport"] += any(hop.reason == "TRANSPORT_ADDRESS" for way in there.ways for hop in way.hops)
+        seen_cases["asked past the first hop"] += any(hop.step == 4 for way in there.ways for hop in way.hops[1:])
+        seen_cases["hops ran out"] += any(way.reason == "HOP_LIMIT" and len(way.hops) > 1 for way in there.ways)
+        seen_cases["beside, on one machine"] += any(_goes_beside(way) for way in there.ways)
+        seen_cases["four hops"] += any(len(way.hops) > 3 for way in there.ways)
+    sys.stdout.write(f"ways end {dict(ends)}\nreplies end {dict(back)}\n{dict(seen_cases)}\n")
     assert min(ends.values()) > 100
     assert ends.keys() == ENDINGS - {"TOO_MANY_WAYS"}
     assert set(back) >= ENDINGS - {"TOO_MANY_WAYS"}
-    assert min(said.values()) > 20, said
+    assert min(seen_cases.values()) > 20, seen_cases

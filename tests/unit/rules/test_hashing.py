@@ -23,11 +23,13 @@ def test_the_digests_that_xxh64_publishes(text: str, digest: int) -> None:
     ("choices", "picked"),
     [("a", "aaaa"), ("ab", "abba"), ("abcde", "cbde"), (["x", None], ["x", None, None, "x"])],
 )
-def test_what_a_dialog_picks(choices: str | list[str | None], picked: str | list[str | None]) -> None:
+def test_the_hash_of_a_dialog_picks_a_choice(
+    choices: str | list[str | None], picked: str | list[str | None]
+) -> None:
     assert [pick(choices, dialog) for dialog in DIALOGS] == list(picked)
 
 
-def test_every_length_agrees_with_the_tests_own() -> None:
+def test_the_hash_equals_the_reference_at_every_length() -> None:
     """0 to 100 bytes: no stripe, one and several, and every length of the rest."""
     rng = random.Random(100)
     for length in range(101):
@@ -36,6 +38,6 @@ def test_every_length_agrees_with_the_tests_own() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=100))
-def test_every_text_agrees_with_the_tests_own(text: str) -> None:
+def test_the_hash_equals_the_reference_for_any_text(text: str) -> None:
     folded = "".join(letter.lower() if "A" <= letter <= "Z" else letter for letter in text)
     assert dialog_id_hash(text) == second_opinion(folded)

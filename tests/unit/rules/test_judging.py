@@ -20,7 +20,7 @@ class Case(NamedTuple):
     spared: list[str]
 
 
-def _way(text: str) -> HopPath:
+def _parse_path(text: str) -> HopPath:
     """Read a path such as "a Route b, b Route2 c: DELIVERED", with the instance and the route of each hop."""
     legs, ending = text.split(": ")
     hops, at = [], ""
@@ -66,15 +66,15 @@ def _hop(instance: str, route: str | None, address: str | None, outcome: Outcome
 def test_a_trace_has_the_joint_end_of_its_paths(
     there: list[str], back: list[str], end: str, spared: list[str]
 ) -> None:
-    returns = [_way(way) for way in back]
+    returns = [_parse_path(path_text) for path_text in back]
 
     def reply(delivered: HopPath) -> MessageTrace | None:
         ways = tuple(one for one in returns if one.hops[0].instance_name == delivered.instance)
         return MessageTrace(ways) if ways else None
 
-    judged = judge_path(MessageTrace(tuple(map(_way, there))), ("a", "Sales"), reply)
+    judged = judge_path(MessageTrace(tuple(map(_parse_path, there))), ("a", "Sales"), reply)
     assert judged.end == end
-    assert [one.hop_path.instance for one in judged.spared] == spared
+    assert [one.hop_path.instance for one in judged.spared_paths] == spared
 
 
 def test_a_path_of_one_hop_ends_with_its_decision() -> None:
@@ -85,9 +85,10 @@ def test_a_path_of_one_hop_ends_with_its_decision() -> None:
 
 
 def test_the_end_of_a_cut_path_is_known_only_if_it_fails() -> None:
-    trace = MessageTrace((_way("a R b: DELIVERED"),), is_cut=True)
+    trace = MessageTrace((_parse_path("a R b: DELIVERED"),), is_cut=True)
     assert (
-        judge_path(trace, ("a", "Sales"), lambda _: MessageTrace((_way("b R a: DELIVERED"),))).end == "NOT_KNOWN"
+        judge_path(trace, ("a", "Sales"), lambda _: MessageTrace((_parse_path("b R a: DELIVERED"),))).end
+        == "NOT_KNOWN"
     )
-    trace = MessageTrace((_way("a R b: DROPPED"),), is_cut=True)
+    trace = MessageTrace((_parse_path("a R b: DROPPED"),), is_cut=True)
     assert judge_path(trace, ("a", "Sales"), lambda _: None).end == "DROPPED"

@@ -55,7 +55,7 @@ def test_a_reply_from_outside(
         ("Bare", B, False),
     ],
 )
-def test_a_database_has_the_id(database: str, broker: str | None, expected: bool) -> None:
+def test_databases_match_broker_ids(database: str, broker: str | None, expected: bool) -> None:
     assert has_id(LISTED[database], broker) is expected
 
 

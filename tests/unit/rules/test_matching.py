@@ -155,7 +155,7 @@ def test_step_3_picks_between_the_broker_instances_of_routes() -> None:
 
 
 @parametrize(
-    ("database", "service", "broker", "found"),
+    ("database", "service", "broker", "expected_names"),
     [
         ("Orders", None, None, "any any/B ask ask/C"),
         ("Orders", "S", None, "S S/B S/C any any/B ask ask/C"),
@@ -173,11 +173,11 @@ def test_step_3_picks_between_the_broker_instances_of_routes() -> None:
     ],
 )
 def test_the_routes_to_search_for_a_message(
-    database: str, service: str | None, broker: str | None, found: str
+    database: str, service: str | None, broker: str | None, expected_names: str
 ) -> None:
-    made = ["T/B", "S/C", "any", "ask", "S/B", "any/B", "S"]
-    hub = instance({"Orders": [*(ROUTES[name] for name in made), route("ask/C", ASKS, C)]})
-    assert names(routes_to_search(MatchKey(service, broker), hub, database)) == found.split()
+    names_to_search = ["T/B", "S/C", "any", "ask", "S/B", "any/B", "S"]
+    hub = instance({"Orders": [*(ROUTES[name] for name in names_to_search), route("ask/C", ASKS, C)]})
+    assert names(routes_to_search(MatchKey(service, broker), hub, database)) == expected_names.split()
 
 
 def test_versions_of_a_route_are_in_order() -> None:
@@ -188,12 +188,12 @@ def test_versions_of_a_route_are_in_order() -> None:
 
 
 def test_every_route_that_matches_is_among_those_to_search() -> None:
-    made = [one for one in ROUTES.values() if not one.is_implied]
-    hub, matched = instance({"Orders": made}), 0
+    written_routes = [one for one in ROUTES.values() if not one.is_implied]
+    hub, matched = instance({"Orders": written_routes}), 0
     for service in (None, "S", "T", "s", "S ", ASKS, "nobody's"):
         for broker in (None, UNNAMED, B, C, D):
             message = MatchKey(service, broker)
-            found = [one for one in made if matching.step_of(message, one) is not None]
+            found = [one for one in written_routes if matching.step_of(message, one) is not None]
             searched = routes_to_search(message, hub, "Orders")
             assert [one for one in searched if one in found] == sorted(found, key=by_name), message
             named = [one for one in found if one.service == service is not None]
@@ -221,8 +221,8 @@ def test_every_route_that_matches_is_among_those_to_search() -> None:
     ],
 )
 def test_the_routes_that_can_concern_a_message(message: MatchKey, routes: str, expected: str) -> None:
-    made = [_bounded(name) for name in routes.split()]
-    assert names(matching.concerning(message, made)) == expected.split()
+    bounded_routes = [_bounded(name) for name in routes.split()]
+    assert names(matching.concerning(message, bounded_routes)) == expected.split()
 
 
 def _bounded(name: str) -> EstateRoute:

@@ -45,9 +45,9 @@ def test_a_name_is_split_into_its_core_and_edges(name: str, its_core: str, aroun
     assert (name_core(name), name_edges(name)) == (its_core, around)
 
 
-@pytest.mark.parametrize(("asked", "named", "found"), DIFFERENCES)
-def test_how_names_differ(asked: str, named: str, found: list[str]) -> None:
-    assert SpelledName(asked).list_differences(named) == found
+@pytest.mark.parametrize(("asked", "named", "differences"), DIFFERENCES)
+def test_how_names_differ(asked: str, named: str, differences: list[str]) -> None:
+    assert SpelledName(asked).list_differences(named) == differences
 
 
 @pytest.mark.parametrize("part", [" ", "/", " /", "a "])

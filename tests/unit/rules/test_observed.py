@@ -92,7 +92,7 @@ DOCUMENTED = {
 
 @pytest.mark.parametrize("in_msdb", [False, True])
 @pytest.mark.parametrize("number", TRUTH)
-def test_each_pair(number: int | None, in_msdb: bool) -> None:
+def test_each_number_and_reason_has_its_agreement(number: int | None, in_msdb: bool) -> None:
     line = IN_MSDB.get(number, TRUTH[number]) if in_msdb and number is not None else TRUTH[number]
     expected = [LETTERS[letter] for letter in line.replace(" ", "")]
     assert [compare(Reason(reason), number, in_msdb=in_msdb).agreement for reason in ORDER] == expected
@@ -132,5 +132,7 @@ def test_compatible_pairs_have_one_sentence_of_explanation() -> None:
 
 def test_every_line_is_the_first_for_some_pair() -> None:
     pairs = [(reason, number, msdb) for reason in Reason for number in TRUTH if number for msdb in (False, True)]
-    known = [pair for pair in pairs if topic_of(pair[1])]
-    assert {next(i for i, line in enumerate(TABLE) if line.has(*pair)) for pair in known} == set(range(len(TABLE)))
+    known_pairs = [pair for pair in pairs if topic_of(pair[1])]
+    assert {next(i for i, line in enumerate(TABLE) if line.has(*pair)) for pair in known_pairs} == set(
+        range(len(TABLE))
+    )

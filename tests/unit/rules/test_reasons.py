@@ -36,7 +36,7 @@ def _of(
     } | further
 
 
-def _way(one: EstateRoute) -> dict[str, Any]:
+def _address_columns(one: EstateRoute) -> dict[str, Any]:
     return {"route_name": one.name, "address": one.address, "mirror_address": one.mirror_address}
 
 
@@ -74,7 +74,14 @@ _REASONS: dict[
             {},
             {"hops": 0},
             NO_DIALOG,
-            _of("SENT", "NETWORK_ADDRESS", 5, "east", address="tcp://east:1", alternative_routes=[_way(WEST)]),
+            _of(
+                "SENT",
+                "NETWORK_ADDRESS",
+                5,
+                "east",
+                address="tcp://east:1",
+                alternative_routes=[_address_columns(WEST)],
+            ),
         ),
         (
             {"Orders": [EAST], "msdb": [WEST]},
@@ -199,7 +206,7 @@ _REASONS: dict[
             _of(
                 *("DROPPED", "FORWARDING_DISABLED", 5, "east"),
                 address="tcp://east:1",
-                alternative_routes=[_way(WEST)],
+                alternative_routes=[_address_columns(WEST)],
             ),
         )
     ],

@@ -135,7 +135,7 @@ def test_looking_up_requests_equals_checking_each_of_them(record: list[RouteRequ
     assert scope.is_on_record(t, name) == any(request.is_of(t, name) for request in record)
 
 
-def test_a_scope_and_a_service_are_asked_for_apart() -> None:
+def test_requests_are_separate_by_scope_and_service() -> None:
     requests = InstanceRequests.on_record(
         [("Orders", "S", RouteRequest(5, "a")), ("Orders", "S", RouteRequest(2, "b", 3))]
     )
@@ -170,8 +170,8 @@ def test_the_body_of_a_request(service: str, name: str) -> None:
 
 def test_the_namespace_of_a_request() -> None:
     """D7 uses the document's namespace, and a setting changes it."""
-    own = "https://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute"
-    assert own == MISSING_ROUTE_NAMESPACE
+    namespace = "https://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute"
+    assert namespace == MISSING_ROUTE_NAMESPACE
     assert missing_route("S", 'a&<">') == (
         '<MissingRoute xmlns="a&amp;&lt;&quot;>"><SERVICE_NAME>S</SERVICE_NAME></MissingRoute>'
     )

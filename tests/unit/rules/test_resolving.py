@@ -29,12 +29,14 @@ ACKNOWLEDGED = DialogFacts(far_broker=C, acknowledged_broker=D, acknowledged_at=
         (DialogFacts(lifetime=11), None, False),
     ],
 )
-def test_a_dialog(dialog: DialogFacts, acknowledged: str | None, is_expired: bool) -> None:
+def test_acknowledgement_and_expiry_of_a_dialog(
+    dialog: DialogFacts, acknowledged: str | None, is_expired: bool
+) -> None:
     assert (dialog.acknowledged(10), dialog.is_expired(10)) == (acknowledged, is_expired)
 
 
 @parametrize(
-    ("own", "dialog", "bound"),
+    ("own", "dialog", "expected"),
     [
         (None, NO_DIALOG, None),
         (B, NO_DIALOG, B),
@@ -46,8 +48,8 @@ def test_a_dialog(dialog: DialogFacts, acknowledged: str | None, is_expired: boo
         (None, DialogFacts(C), C),
     ],
 )
-def test_the_broker_that_a_message_is_bound_to(own: str | None, dialog: DialogFacts, bound: str | None) -> None:
-    assert bound_broker(message(broker=own), dialog) == bound
+def test_the_broker_that_a_message_is_bound_to(own: str | None, dialog: DialogFacts, expected: str | None) -> None:
+    assert bound_broker(message(broker=own), dialog) == expected
 
 
 EAST, BACK, ASK = route("east", address="tcp://east:1"), route("back", address=OWN), route("ask", ASKS)

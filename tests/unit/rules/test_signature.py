@@ -9,7 +9,7 @@ import pytest
 
 from routing.rules.deciding import RoutingKey, signature
 from routing.rules.estate import EstateRoute, NameAddress, SqlInstance
-from tests.unit.rules.made import ASKS, NOWHERE, OWN, B, C, D, decide_at, instance, key_of, route, ways
+from tests.unit.rules.made import ASKS, NOWHERE, OWN, B, C, D, decide_at, instance, key_of, route, searches_of
 
 # A route counts as the object that it is: both sides of a row have these.
 FAR, ANY, ASK = route("far", address="tcp://far:1"), route("any"), route("ask", ASKS)
@@ -24,7 +24,7 @@ RETURNS = "5 - home NETWORK_ADDRESS"
 Asked = tuple[RoutingKey, SqlInstance]
 
 
-def asked(
+def key_and_instance(
     routes: Mapping[str, Iterable[EstateRoute]],
     database: str | None = "Orders",
     service: str = "S",
@@ -42,141 +42,162 @@ def asked(
 
 def decided(one: Asked) -> list[str]:
     """Return the paths of a key, each with its final database."""
-    return [f"{ways(found)} {found.destination or ''}".rstrip() for found in decide_at(*one, 10)]
+    return [f"{searches_of(decision)} {decision.destination or ''}".rstrip() for decision in decide_at(*one, 10)]
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "said"),
+    ("one", "other", "expected"),
     [
-        (asked({"Orders": [FAR]}), asked({"Parts": [FAR]}, "Parts"), [SENT]),
-        (asked({"Orders": [FAR]}), asked({"Orders": [FAR]}, addresses=None), [SENT]),
-        (asked({"Orders": [FAR]}), asked({"Orders": [FAR]}, service="T"), [SENT]),
-        (asked({"Orders": [NAMED]}), asked({"Orders": [NAMED]}, databases=[("Orders", D, None)]), [LEFT]),
-        (asked({"Orders": [NAMED]}), asked({"Orders": [NAMED]}, services=[("Orders", "T")]), [LEFT]),
+        (key_and_instance({"Orders": [FAR]}), key_and_instance({"Parts": [FAR]}, "Parts"), [SENT]),
+        (key_and_instance({"Orders": [FAR]}), key_and_instance({"Orders": [FAR]}, addresses=None), [SENT]),
+        (key_and_instance({"Orders": [FAR]}), key_and_instance({"Orders": [FAR]}, service="T"), [SENT]),
         (
-            asked({"Orders": [FAR, TO_B]}, broker=NOWHERE, databases=[PARTS]),
-            asked({"Orders": [FAR, TO_B]}, broker=D, databases=[PARTS], is_initiator=False),
+            key_and_instance({"Orders": [NAMED]}),
+            key_and_instance({"Orders": [NAMED]}, databases=[("Orders", D, None)]),
+            [LEFT],
+        ),
+        (
+            key_and_instance({"Orders": [NAMED]}),
+            key_and_instance({"Orders": [NAMED]}, services=[("Orders", "T")]),
+            [LEFT],
+        ),
+        (
+            key_and_instance({"Orders": [FAR, TO_B]}, broker=NOWHERE, databases=[PARTS]),
+            key_and_instance({"Orders": [FAR, TO_B]}, broker=D, databases=[PARTS], is_initiator=False),
             [SENT],
         ),
-        (asked({"Orders": [FAR, TO_D]}, broker=B), asked({"Orders": [FAR, TO_D]}, service="T", broker=B), [SENT]),
-        (asked({}, name=NameAddress.NONE), asked({}, "Parts", name=NameAddress.NONE), ["7 - None NO_ROUTE"]),
+        (
+            key_and_instance({"Orders": [FAR, TO_D]}, broker=B),
+            key_and_instance({"Orders": [FAR, TO_D]}, service="T", broker=B),
+            [SENT],
+        ),
+        (
+            key_and_instance({}, name=NameAddress.NONE),
+            key_and_instance({}, "Parts", name=NameAddress.NONE),
+            ["7 - None NO_ROUTE"],
+        ),
     ],
 )
-def test_irrelevant_facts_do_not_separate_keys(one: Asked, other: Asked, said: list[str]) -> None:
+def test_irrelevant_facts_do_not_separate_keys(one: Asked, other: Asked, expected: list[str]) -> None:
     assert signature(*one) == signature(*other)
-    assert decided(one) == decided(other) == said
+    assert decided(one) == decided(other) == expected
 
 
 @pytest.mark.parametrize(
-    ("one", "said", "other", "otherwise"),
+    ("one", "expected", "other", "otherwise"),
     [
         # Routes: those that name the service, others of the scope, and both in msdb after coming back.
-        (asked({"Orders": [NAMED]}), [LEFT], asked({"Orders": []}), ["7 - None NO_ROUTE"]),
-        (asked({"Orders": [FAR]}), [SENT], asked({"Orders": [ANY]}), ["5 - any SERVICE_NOT_FOUND"]),
-        (asked({"Orders": [ASK, FAR]}), [SENT], asked({"Orders": [FAR]}), [SENT]),
+        (key_and_instance({"Orders": [NAMED]}), [LEFT], key_and_instance({"Orders": []}), ["7 - None NO_ROUTE"]),
         (
-            asked({"Orders": [HOME], "msdb": [NAMED]}),
+            key_and_instance({"Orders": [FAR]}),
+            [SENT],
+            key_and_instance({"Orders": [ANY]}),
+            ["5 - any SERVICE_NOT_FOUND"],
+        ),
+        (key_and_instance({"Orders": [ASK, FAR]}), [SENT], key_and_instance({"Orders": [FAR]}), [SENT]),
+        (
+            key_and_instance({"Orders": [HOME], "msdb": [NAMED]}),
             [f"{RETURNS} > 2 - named FORWARDING_DISABLED"],
-            asked({"Orders": [HOME], "msdb": []}),
+            key_and_instance({"Orders": [HOME], "msdb": []}),
             [f"{RETURNS} > 7 - None NO_ROUTE"],
         ),
         (
-            asked({"Orders": [HOME], "msdb": [FAR]}),
+            key_and_instance({"Orders": [HOME], "msdb": [FAR]}),
             [f"{RETURNS} > 5 - far FORWARDING_DISABLED"],
-            asked({"Orders": [HOME], "msdb": []}),
+            key_and_instance({"Orders": [HOME], "msdb": []}),
             [f"{RETURNS} > 7 - None NO_ROUTE"],
         ),
         # What routes have to do with the instance: its addresses, and its broker instances.
         (
-            asked({"Orders": [HOME], "msdb": []}),
+            key_and_instance({"Orders": [HOME], "msdb": []}),
             [f"{RETURNS} > 7 - None NO_ROUTE"],
-            asked({"Orders": [HOME], "msdb": []}, addresses=["tcp://other:1"]),
+            key_and_instance({"Orders": [HOME], "msdb": []}, addresses=["tcp://other:1"]),
             [RETURNS],
         ),
         (
-            asked({"Orders": [TO_D]}),
+            key_and_instance({"Orders": [TO_D]}),
             ["3 d toD BROKER_INSTANCE_NOT_FOUND"],
-            asked({"Orders": [TO_D]}, databases=[ORDERS, ("Parts", D, None)]),
+            key_and_instance({"Orders": [TO_D]}, databases=[ORDERS, ("Parts", D, None)]),
             ["3 d toD SERVICE_NOT_FOUND"],
         ),
         (
-            asked({"Orders": [HOME], "msdb": [TO_D]}),
+            key_and_instance({"Orders": [HOME], "msdb": [TO_D]}),
             [f"{RETURNS} > 3 d toD BROKER_INSTANCE_NOT_FOUND"],
-            asked({"Orders": [HOME], "msdb": [TO_D]}, databases=[ORDERS, ("Parts", D, None)]),
+            key_and_instance({"Orders": [HOME], "msdb": [TO_D]}, databases=[ORDERS, ("Parts", D, None)]),
             [f"{RETURNS} > 3 d toD SERVICE_NOT_FOUND"],
         ),
         # The instance: which brokers are off, and whether it forwards.
         (
-            asked({"Orders": [FAR]}),
+            key_and_instance({"Orders": [FAR]}),
             [SENT],
-            asked({"Orders": [FAR]}, databases=[("Orders", B, False)]),
+            key_and_instance({"Orders": [FAR]}, databases=[("Orders", B, False)]),
             ["- - None SCOPE_BROKER_DISABLED"],
         ),
         (
-            asked({"Orders": [HOME], "msdb": []}),
+            key_and_instance({"Orders": [HOME], "msdb": []}),
             [f"{RETURNS} > 7 - None NO_ROUTE"],
-            asked({"Orders": [HOME], "msdb": []}, databases=[("msdb", None, False)]),
+            key_and_instance({"Orders": [HOME], "msdb": []}, databases=[("msdb", None, False)]),
             [f"{RETURNS} > - - None SCOPE_BROKER_DISABLED"],
         ),
         (
-            asked({"msdb": [FAR]}, None),
+            key_and_instance({"msdb": [FAR]}, None),
             ["5 - far FORWARDING_DISABLED"],
-            asked({"msdb": [FAR]}, None, forwards=True),
+            key_and_instance({"msdb": [FAR]}, None, forwards=True),
             [SENT],
         ),
         # Who holds the service, and whether the sender is one of them.
         (
-            asked({"Orders": [LOCAL]}, services=[("Parts", "S")]),
+            key_and_instance({"Orders": [LOCAL]}, services=[("Parts", "S")]),
             ["2 - local LOCAL_SERVICE Parts"],
-            asked({"Orders": [LOCAL]}),
+            key_and_instance({"Orders": [LOCAL]}),
             ["2 - local SERVICE_NOT_FOUND"],
         ),
         (
-            asked({"Orders": [LOCAL]}, services=HELD_TWICE),
+            key_and_instance({"Orders": [LOCAL]}, services=HELD_TWICE),
             ["2 - local LOCAL_SERVICE Orders"],
-            asked({"Parts": [LOCAL]}, "Parts", services=HELD_TWICE),
+            key_and_instance({"Parts": [LOCAL]}, "Parts", services=HELD_TWICE),
             ["2 - local LOCAL_SERVICE Parts"],
         ),
         # The message: its name, its broker instance, its role, and whether it has been sent or has arrived.
         (
-            asked({"Orders": [READ]}, name=NameAddress.NONE),
+            key_and_instance({"Orders": [READ]}, name=NameAddress.NONE),
             ["5 - read TRANSPORT_ADDRESS_INVALID"],
-            asked({"Orders": [READ]}, name=NameAddress.ELSEWHERE),
+            key_and_instance({"Orders": [READ]}, name=NameAddress.ELSEWHERE),
             ["5 - read TRANSPORT_ADDRESS"],
         ),
         (
-            asked({"Orders": [FAR, TO_B]}),
+            key_and_instance({"Orders": [FAR, TO_B]}),
             ["3 b toB NETWORK_ADDRESS"],
-            asked({"Orders": [FAR, TO_B]}, broker=NOWHERE),
+            key_and_instance({"Orders": [FAR, TO_B]}, broker=NOWHERE),
             [SENT],
         ),
         (
-            asked({}, "Orders", "OrderService", B),
+            key_and_instance({}, "Orders", "OrderService", B),
             ["6 - None LOCAL_SERVICE Orders"],
-            asked({}, "Orders", "OrderService"),
+            key_and_instance({}, "Orders", "OrderService"),
             ["7 - None NO_ROUTE"],
         ),
         (
-            asked({}, None, "OrderService", B),
+            key_and_instance({}, None, "OrderService", B),
             ["6 - None LOCAL_SERVICE Orders"],
-            asked({}, None, "OrderService", B, is_initiator=False),
+            key_and_instance({}, None, "OrderService", B, is_initiator=False),
             ["0 - None LOCAL_SERVICE Orders"],
         ),
         (
-            asked({"msdb": [FAR]}, "msdb"),
+            key_and_instance({"msdb": [FAR]}, "msdb"),
             [SENT],
-            asked({"msdb": [FAR]}, None),
+            key_and_instance({"msdb": [FAR]}, None),
             ["5 - far FORWARDING_DISABLED"],
         ),
         # Where step 4 is met: in msdb, or in the database of a sender.
         (
-            asked({"msdb": [ASK, FAR]}, "msdb"),
+            key_and_instance({"msdb": [ASK, FAR]}, "msdb"),
             [SENT],
-            asked({"msdb": [ASK, FAR], "Orders": [ASK, FAR]}),
+            key_and_instance({"msdb": [ASK, FAR], "Orders": [ASK, FAR]}),
             [SENT],
         ),
     ],
 )
-def test_relevant_facts_separate_keys(one: Asked, said: list[str], other: Asked, otherwise: list[str]) -> None:
+def test_relevant_facts_separate_keys(one: Asked, expected: list[str], other: Asked, otherwise: list[str]) -> None:
     assert signature(*one) != signature(*other)
-    assert (decided(one), decided(other)) == (said, otherwise)
+    assert (decided(one), decided(other)) == (expected, otherwise)

@@ -35,14 +35,14 @@ _TABLE: list[tuple[Bounds, list[Span]]] = [
 @pytest.mark.parametrize(("bounds", "expected"), _TABLE)
 def test_the_intervals_of_one_table(bounds: Bounds, expected: list[Span]) -> None:
     routes = [route(name, valid_from=start, valid_to=end) for name, (start, end) in bounds.items()]
-    found = [(s.valid_from, s.valid_to, "".join(map(str, names(s.tables[0])))) for s in spans(routes)]
-    assert found == expected
+    intervals = [(s.valid_from, s.valid_to, "".join(map(str, names(s.tables[0])))) for s in spans(routes)]
+    assert intervals == expected
 
 
 def test_the_intervals_of_two_tables() -> None:
-    own = [route("a", valid_to=5), route("b", valid_from=2)]
+    own_routes = [route("a", valid_to=5), route("b", valid_from=2)]
     returned = [route("x", valid_from=5, lifetime=9)]
-    assert [(s.valid_from, s.valid_to, *map(names, s.tables)) for s in spans(own, returned)] == [
+    assert [(s.valid_from, s.valid_to, *map(names, s.tables)) for s in spans(own_routes, returned)] == [
         (None, 2, ["a"], []),
         (2, 5, ["a", "b"], []),
         (5, 9, ["b"], ["x"]),

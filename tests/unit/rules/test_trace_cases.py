@@ -31,17 +31,17 @@ _NAMES = {
 
 
 def _hop(hop: PathHop) -> Row:
-    found = {name: getattr(hop, attribute) for name, attribute in _NAMES.items()}
+    row = {name: getattr(hop, attribute) for name, attribute in _NAMES.items()}
     return {
-        **found,
+        **row,
         "outcome": str(hop.outcome),
         "reason": str(hop.reason),
         "step": hop.matching_step and int(hop.matching_step),
     }
 
 
-def _way(way: HopPath, like: Row) -> Row:
-    found: Row = {
+def _path_row(way: HopPath, like: Row) -> Row:
+    row: Row = {
         "end": str(way.ending),
         "reason": None if way.reason is None else str(way.reason),
         "instance": way.instance,
@@ -49,8 +49,8 @@ def _way(way: HopPath, like: Row) -> Row:
         "address": way.address,
         "hops": [_hop(hop) for hop in way.hops],
     }
-    assert not {name for name in found.keys() - like.keys() if found[name] is not None}
-    return {name: found[name] for name in like}
+    assert not {name for name in row.keys() - like.keys() if row[name] is not None}
+    return {name: row[name] for name in like}
 
 
 def _path(case: dict[str, Any]) -> PathWithReturn:
@@ -92,14 +92,16 @@ def _planned_path(case: dict[str, Any]) -> PathWithReturn:
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
 def test_case(case: dict[str, Any], find: Any) -> None:
     path = find(case)
-    assert [_way(way, like) for way, like in zip(path.there.hop_paths, case["ways"], strict=True)] == case["ways"]
+    assert [_path_row(way, like) for way, like in zip(path.there.hop_paths, case["ways"], strict=True)] == case[
+        "ways"
+    ]
     assert path.there.ways_agree is case["ways_agree"]
     assert path.there.has_multiple_targets is case["multiple_targets"]
     assert path.judged.end == case["joint_ending"]
     if "back" in case:
         assert path.back is not None
         ways_back = zip(path.back.hop_paths, case["back"], strict=True)
-        assert [_way(way, like) for way, like in ways_back] == case["back"]
+        assert [_path_row(way, like) for way, like in ways_back] == case["back"]
 
 
 def test_all_cases_are_read() -> None:

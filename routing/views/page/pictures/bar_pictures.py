@@ -104,12 +104,12 @@ class LargestPlaces:
 
     labels: Sequence[str]
     place: Mapping[str, int]
-    others: int | None = None
+    others_place: int | None = None
     """The place of all others together."""
 
     def named(self, field: str, place: int) -> JsonObject:
         """Begin a row: place, the label in the field, and True if it is the sum of all others."""
-        return {"place": place, field: self.labels[place], "others": place == self.others}
+        return {"place": place, field: self.labels[place], "others": place == self.others_place}
 
 
 def largest(counted: Iterable[tuple[str, int]], most: int, others_label: str | None) -> LargestPlaces:
