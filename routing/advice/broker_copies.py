@@ -121,14 +121,11 @@ def find_twins(estate: AdviceEstate, instance: SqlInstance, database: str) -> li
     """
     databases = instance.databases
     broker = databases[database].broker if database in databases else None
-    return [
-        twin
-        for twin in databases.values()
-        if broker is not None
-        and twin.broker == broker
-        and twin.name != database
-        and not estate.server.is_snapshot(instance.name, twin.name)
-    ]
+    if broker is None:
+        return []
+    twins = (twin for twin in databases.values() if twin.broker == broker and twin.name != database)
+    facts = ((twin, estate.server.database(instance.name, twin.name)) for twin in twins)
+    return [twin for twin, twin_facts in facts if twin_facts is None or not twin_facts.is_snapshot]
 
 
 def name_twins(estate: AdviceEstate, *places: RemedyPlace) -> Iterator[str]:

@@ -111,11 +111,6 @@ class ServerEvidence:
         """Return the facts of a database, or None if it was not exported."""
         return None if name is None else self._databases.get((instance, collated(name)))
 
-    def is_snapshot(self, instance: str, name: str) -> bool:
-        """Return True if a database is known to be a snapshot of another one."""
-        facts = self.database(instance, name)
-        return facts is not None and facts.source_database_id is not None
-
     @cached_property
     def databases(self) -> Mapping[tuple[str, str], DatabaseFacts]:
         """The facts of each database, by instance and name."""

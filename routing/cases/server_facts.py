@@ -46,7 +46,12 @@ class DatabaseFacts(NamedTuple):
     def may_be_enabled(self) -> bool:
         """True if its broker may be enabled: it is online, writable, and neither a snapshot nor a replica."""
         is_open = self.is_readable and not self.is_closed and not self.is_read_only
-        return is_open and self.source_database_id is None
+        return is_open and not self.is_snapshot
+
+    @property
+    def is_snapshot(self) -> bool:
+        """True if it is a snapshot of another database."""
+        return self.source_database_id is not None
 
     @property
     def is_in_group(self) -> bool:

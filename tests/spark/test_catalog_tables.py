@@ -16,7 +16,6 @@ from routing.schemas import TABLES
 from routing.tables import sql_statements
 from tests.estate_rows import small_estate
 from tests.frames import frame_of
-from tests.stored import config_of, save_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,44 +105,36 @@ def test_a_run_executes_few_statements(spark: SparkSession, catalog: str) -> Non
     assert written["jobs"] <= MOST_JOBS_WRITTEN
 
 
+def _clustered(catalog: str, folder: Path, by: str, *overrides: str) -> Config:
+    """Return a job with outputs by path or by name, and only ``resolved_routes`` clustered."""
+    places = [] if by == "name" else [f"output.{key}={folder / key}" for key in OUTPUTS]
+    return _config(catalog, *places, *overrides)
+
+
 @pytest.mark.parametrize("by", ["path", pytest.param("name", marks=pytest.mark.long)])
-def test_a_clustered_table_stays_clustered(spark: SparkSession, catalog: str, tmp_path: Path, by: str) -> None:
-    """The first run makes it so, or the next full one if it stands; a full run keeps it by its only commit."""
-    if by == "name":
-        plain, clustered = _config(catalog), _config(catalog, CLUSTERED)
-    else:
-        inputs = save_estate({**small_estate(), "messages": MESSAGES}, tmp_path / "in", files=1)
-        pending = f"output.pending_messages={tmp_path / 'pending'}"
-        plain, clustered = (
-            config_of(inputs, tmp_path / "out", "resolve.mode=incremental", pending, *layout)
-            for layout in ((), (CLUSTERED,))
-        )
+def test_a_new_table_is_clustered_and_stays_so(spark: SparkSession, catalog: str, tmp_path: Path, by: str) -> None:
+    """A full run keeps the layout by its only commit."""
+    job = _clustered(catalog, tmp_path, by, CLUSTERED)
+    location = job.output["resolved_routes"]
+    routing.run(spark, job, run_id="first")
+    assert _layout(spark, location) == (COLUMNS, STATISTICS["resolved_routes"])
+    routing.run(spark, _clustered(catalog, tmp_path, by, CLUSTERED, "resolve.mode=full"), run_id="full")
+    assert _layout(spark, location) == (COLUMNS, STATISTICS["resolved_routes"])
+    operations = [row["operation"] for row in sql_statements.describe_history(spark, location, 5)]
+    assert operations[0] == "WRITE"
+    assert operations.count("WRITE") == 1
+    assert routing.run(spark, job, run_id="idle").row["rows_resolved"] == 0
+    assert routing.current_routes(spark, job).count() == len(MESSAGES)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("by", ["path", "name"])
+def test_the_next_full_run_clusters_a_table(spark: SparkSession, catalog: str, tmp_path: Path, by: str) -> None:
+    """A column that is clustered gets statistics."""
+    plain = _clustered(catalog, tmp_path, by)
     location = plain.output["resolved_routes"]
     routing.run(spark, plain, run_id="plain")
     assert _layout(spark, location) == ((), STATISTICS["resolved_routes"])
-    full = "resolve.mode=full"
-    other = (
-        _config(catalog, CLUSTERED, full)
-        if by == "name"
-        else config_of(inputs, tmp_path / "out", full, pending, CLUSTERED)
-    )
-    for run_id in ("clustered", "again"):
-        routing.run(spark, other, run_id=run_id)
-        assert _layout(spark, location) == (COLUMNS, STATISTICS["resolved_routes"])
-    history = sql_statements.describe_history(spark, location, 3)
-    assert [row["operation"] for row in history] == ["WRITE", "WRITE", "CLUSTER BY"]
-    routing.run(spark, clustered, run_id="incremental")
-    assert routing.current_routes(spark, clustered).count() == len(MESSAGES)
-
-
-@pytest.mark.parametrize("by", ["path", pytest.param("name", marks=pytest.mark.long)])
-def test_a_new_table_is_clustered(spark: SparkSession, catalog: str, tmp_path: Path, by: str) -> None:
-    config = _config(
-        catalog,
-        "output.cluster_by=decided_at,reason",
-        *([] if by == "name" else [f"output.{key}={tmp_path / key}" for key in OUTPUTS]),
-    )
-    routing.run(spark, config, run_id="first")
-    location = config.output["resolved_routes"]
+    layout = "output.cluster_by=decided_at,reason"
+    routing.run(spark, _clustered(catalog, tmp_path, by, layout, "resolve.mode=full"), run_id="clustered")
     assert _layout(spark, location) == (("decided_at", "reason"), f"{STATISTICS['resolved_routes']},reason")
-    assert routing.run(spark, config, run_id="second").row["rows_read"] == 0
