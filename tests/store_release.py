@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from routing import Config
 
-STORED_BY_0_2_0 = Path(__file__).parent / "stored_by_0_2_0"
+STORED_BY_0_2_0, STORED_BY_0_3_0 = (Path(__file__).with_name(f"stored_by_0_{n}_0") for n in (2, 3))
 ROOT = Path(__file__).parents[1]
 INPUTS = ("routes", "databases", "services", "instances", "messages", "dialogs", "observed_routing", "imports")
 OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs", "pending_messages")

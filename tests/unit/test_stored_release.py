@@ -1,4 +1,4 @@
-"""Commands without Spark read and continue the tables that release 0.2.0 wrote (`tests.store_release`)."""
+"""Commands without Spark read and continue the tables that releases wrote (`tests.store_release`)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from typing import Any
 import pytest
 
 from routing import cli
-from tests.store_release import STORED_BY_0_2_0 as STORED
+from tests.store_release import STORED_BY_0_2_0, STORED_BY_0_3_0
 
 pytest.importorskip("deltalake")
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(STORED, tmp_path / "moved"))
+# Release 0.2.0 did not store whose a request is, so that its next run found no route.
+THIRD_MESSAGE = {STORED_BY_0_2_0.name: "NO_ROUTE", STORED_BY_0_3_0.name: "ROUTE_REQUESTED"}
+
+
+@pytest.fixture(params=(STORED_BY_0_2_0, STORED_BY_0_3_0), ids=lambda stored: stored.name)
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    stored: Path = request.param
+    return Path(shutil.copytree(stored, tmp_path / stored.name))
 
 
 def _json(capsys: pytest.CaptureFixture[str], folder: Path, *line: str) -> Any:
@@ -25,8 +30,10 @@ def _json(capsys: pytest.CaptureFixture[str], folder: Path, *line: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def _message(number: int) -> str:
-    return f"c000000{number}-0000-4000-8000-000000000000:I:0"
+def _message(number: int, folder: Path) -> str:
+    """Return the id of a message. Those that release 0.2.0 imported end before the database."""
+    database = "" if folder.name == STORED_BY_0_2_0.name else ":Orders"
+    return f"c000000{number}-0000-4000-8000-000000000000:I:0{database}"
 
 
 def test_runs_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,18 +48,18 @@ def test_runs_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_messages_of_counted_runs_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     listed = _json(capsys, folder, "messages", "--now", "2026-01-07T00:00:00Z")["messages"]
     assert {(row["message_id"], row["reason"]) for row in listed} == {
-        (_message(1), "LOCAL_SERVICE"),
-        (_message(2), "MIRROR_ADDRESS"),
-        (_message(3), "NO_ROUTE"),
-        (_message(4), "NO_ROUTE"),
-        (_message(5), "NETWORK_ADDRESS"),
-        (_message(6), "NO_ROUTE"),
+        (_message(1, folder), "LOCAL_SERVICE"),
+        (_message(2, folder), "MIRROR_ADDRESS"),
+        (_message(3, folder), THIRD_MESSAGE[folder.name]),
+        (_message(4, folder), "NO_ROUTE"),
+        (_message(5, folder), "NETWORK_ADDRESS"),
+        (_message(6, folder), "NO_ROUTE"),
     }
 
 
 def test_a_message_is_explained(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the route that the imported script changed, from its time on."""
-    verdict = _json(capsys, folder, "explain", "--message-id", _message(5))["verdict"]
+    verdict = _json(capsys, folder, "explain", "--message-id", _message(5, folder))["verdict"]
     assert (verdict["outcome"], verdict["address"]) == ("SENT", "TCP://new.example:4022")
 
 
