@@ -356,8 +356,8 @@ def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView, text: s
     columns, own_names = set(rows.columns), {*view.exported, *view.layout}
     if not columns and len(rows.rows):
         raise OtherFileError.of_file(file, f"it is named like sys.{view.name}, but has no columns")
-    heading = _NAME.search(text)
-    if columns - {*OF_A_DATA_ROW} == {"name"} and heading is not None and heading[0] != "name":
+    heading = _NAME.search(text) if columns - {*OF_A_DATA_ROW} == {"name"} else None
+    if heading is not None and heading[0] != "name":
         # SQL Server writes name.
         why = f"its only column is {heading[0]}, as other programs write it"
         raise OtherFileError.of_file(file, why, f"export it with {query_of(view)}")
