@@ -245,8 +245,8 @@ class RemedyFacts:
     """The facts of the estate for the remedy of a message.
 
     ``instances`` are all known ones. They have services with names like the message's, the routes that it meets,
-    and the routes of msdb elsewhere. ``addresses`` are those of instances and of routes on the message's own
-    instance. ``services_in_use`` are similar service names in stored messages. ``server`` has the exports other
+    and the routes of msdb elsewhere. ``addresses`` are those of instances and of all routes.
+    ``services_in_use`` are similar service names in stored messages. ``server`` has the exports other
     than routing.
     """
 

@@ -155,24 +155,27 @@ class ExplainSource:
         searched = {text.empty_as_null(row["database_name"]) or ARRIVALS, ARRIVALS}
         own_columns = {**near, "routes": near["routes"].naming("database_name", searched)}
         fact_columns = {key: joined(own_columns[key], columns) for key, columns in other_columns.items()}
-        in_routes = near["routes"].rows("instance_name", "address")
-        return self._describe_facts(fact_columns, services, own_columns["routes"], in_routes)
+        return self._describe_facts(fact_columns, services, own_columns["routes"])
 
     def describe_path_facts(self, settings: Mapping[str, TableColumns], services: Collection[str]) -> RemedyFacts:
         """Return the facts for remedies on a message's path. ``settings`` are the whole configuration."""
-        in_routes = settings["routes"].rows("instance_name", "address")
-        return self._describe_facts(settings, services, settings["routes"], in_routes)
+        return self._describe_facts(settings, services, settings["routes"])
 
     def _describe_facts(
-        self,
-        columns: Mapping[str, TableColumns],
-        services: Collection[str],
-        routes: TableColumns,
-        in_routes: Iterable[tuple[str, str | None]],
+        self, columns: Mapping[str, TableColumns], services: Collection[str], routes: TableColumns
     ) -> RemedyFacts:
         """Return the facts. ``routes`` are the routes with service names that a remedy may correct."""
         spellings = find_spellings(routes.values["remote_service_name"], services)
-        return RemedyFacts.of_columns(columns, services, self._services_in_use(spellings), in_routes)
+        return RemedyFacts.of_columns(columns, services, self._services_in_use(spellings), self._list_addresses())
+
+    def _list_addresses(self) -> Iterator[tuple[str, str | None]]:
+        """Yield the addresses and mirror addresses of all routes, each with the route's instance.
+
+        The routes are read when the first one is wanted.
+        """
+        routes = self.tables["routes"].rows(("instance_name", "address", "mirror_address"))
+        for instance_name, *addresses in routes.rows("instance_name", "address", "mirror_address"):
+            yield from ((instance_name, address) for address in addresses)
 
     def _services_in_use(self, names: Collection[str]) -> set[str]:
         """Return the services, of some, to which messages are sent."""

@@ -13,6 +13,7 @@ import pytest
 
 import routing
 from routing import cli
+from routing.advice.remedy import Confidence
 from routing.advice.trouble_catalogue import REASONS
 from routing.importing.tsql.script_reader import read_script
 from routing.importing.tsql.script_statements import AlterRoute, CreateRoute
@@ -154,6 +155,19 @@ def test_explain_trace_and_their_json_have_the_same_remedy() -> None:
     sent = explained(estate([route("R", "//stock", "tcp://far:4022")]))
     assert sent.remedies == ()
     assert json.loads(write_explanation(sent))["advice"] == REASONS[Reason.NETWORK_ADDRESS].advice
+
+
+def test_a_mirror_address_elsewhere_makes_an_address_certain() -> None:
+    """Its host is short, but a route of another instance has it too."""
+    pair = route("Pair", "//other", "tcp://gone:4022", instance_name="far", database_name="Stock")
+    for mirror, confidence in ((None, Confidence.TO_BE_CHECKED), ("tcp://FAR:4022", Confidence.CERTAIN)):
+        tables = estate(
+            [route("Any", None, "LOCAL"), {**pair, "mirror_address": mirror}], [("far", "Stock", "//stock")]
+        )
+        traced = routing.trace(arrow(tables), routing.StoredMessage("m1"))
+        assert explained(tables).remedies == traced.remedies
+        [remedy] = traced.remedies
+        assert remedy.confidence is confidence
 
 
 def test_a_fault_in_a_row_of_another_instance_stops_no_explanation() -> None:
