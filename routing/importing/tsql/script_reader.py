@@ -22,6 +22,7 @@ from routing.importing.tsql.instance_state import InstanceState
 from routing.importing.tsql.interpreter import ScriptInterpreter
 from routing.importing.tsql.kept_batches import find_data_runs, keep_batch
 from routing.importing.tsql.liquibase import find_rivals, read_any_batches
+from routing.importing.tsql.parse_faults import count_open_blocks
 from routing.importing.tsql.script_run import ScriptRun
 from routing.importing.tsql.script_statements import (
     ScriptStatement,
@@ -207,6 +208,7 @@ def _problems_of(run: ScriptRun, file: str, *, with_effects: bool) -> tuple[Stat
 # The bytes of a script → its text, and which encoding that was.
 
 
+_IN_BLOCK = "it stands in a template block that was not evaluated"
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8", "UTF-8 with byte-order mark"),
     # UTF-32 LE begins with the mark of UTF-16 LE, so it is asked for first.
@@ -302,7 +304,7 @@ def read_script(
     since = scripted_at.astimezone(timezone.utc)
     parts: list[ScriptBatch | StatementProblem] = []
     named: list[str] = []
-    connection = 0
+    connection = open_blocks = 0
     settings = ParserSettings(since, template_defaults)
     sources = [SourceText(text, file)] if isinstance(text, str) else text
     contents = [source.text for source in sources]
@@ -314,7 +316,7 @@ def read_script(
         return place, included
 
     def take(part: SqlBatch | StatementProblem) -> None:
-        nonlocal connection, settings
+        nonlocal connection, open_blocks, settings
         if isinstance(part, StatementProblem):
             parts.append(part)
             return
@@ -329,7 +331,8 @@ def read_script(
             parsed = replace(parsed, statements=0)
         if parsed.statements > 0 and not settings.is_script:
             settings = replace(settings, is_script=True)
-        why_not = None if servers is not None else _why_not_run(part, instance)
+        why_not = _IN_BLOCK if open_blocks else None if servers is not None else _why_not_run(part, instance)
+        open_blocks = max(0, open_blocks + count_open_blocks(as_written(part.text)))
         parts.append(ScriptBatch(parsed, part.connection, part.exits, why_not, is_foreign, part.changeset))
 
     read_any_batches(sources, variables or {}, include and include_and_keep, take)

@@ -107,6 +107,24 @@ def test_each_foreign_line_is_named(read: ReadText, text: str, lines: list[int])
 
 
 @pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        ("{% if env == 'prod' %}", "{% endif %}"),
+        ("{%- for h in hosts -%}\nGO\n{% if h %}", "{% endif %}\nGO\n{% endfor %}"),
+        ("{{#each hosts}}", "{{/each}}"),
+        ("{{- range .Hosts }}", "{{- end }}"),
+        ("#{if Broker}", "#{/if}"),
+    ],
+)
+def test_batches_in_a_template_block_are_refused(read: ReadText, first: str, last: str) -> None:
+    middle = f"{ROUTE}\nGO\n{{% set x = 1 %}}\nGO\nDROP ROUTE inside"
+    script = read(f"DROP ROUTE before\nGO\n{first}\nGO\n{middle}\nGO\n{last}\nGO\nDROP ROUTE later")
+    assert [statement.name for statement in script.statements] == ["before", "later"]
+    refused = [problem.why for problem in script.problems if "stands in a template block" in problem.why]
+    assert [why.partition(":")[0] for why in refused] == ["CREATE ROUTE 'r'", "DROP ROUTE 'inside'"]
+
+
+@pytest.mark.parametrize(
     "before",
     [
         "here:\n",
