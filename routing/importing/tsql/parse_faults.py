@@ -150,9 +150,8 @@ _NUMBERED = re.compile(r"[^\W\d_]+ [0-9]+[:.)]")
 _TEMPLATE_BLOCK = re.compile(
     r"\{%[^{}]*\}?|(?:\{\{[-~]?\s*|#\{)(?:[#/^]|(?:if|else|end|range|with|each|unless)\b)[^{}]*\}\}?"
 )
-_BLOCK_NAME = re.compile(r"/|[a-z]+")
-_NO_BLOCKS = frozenset(["do", "elif", "else", "elseif", "elsif", "extends", "from", "import", "include", "set"])
-"""Words in the marks of blocks that neither begin nor end one."""
+_BLOCK_NAME = re.compile(r"\{[{%~\s-]*(?P<sign>[#/^]?)(?P<word>[a-z]*)")
+_BLOCK_WORDS = frozenset(["block", "each", "for", "foreach", "if", "macro", "range", "raw", "unless", "with"])
 _LONGEST_BLOCK = 200
 _BLOCK_BEGINNINGS = ("{", "\ue003", "\ue004")
 """A sign, or the mark of a placeholder in braces."""
@@ -186,10 +185,13 @@ def find_foreign_text(tokens: LexemeList) -> list[ForeignText]:
 
 def count_open_blocks(text: str) -> int:
     """Return the number of template blocks that begin in a batch, less those that end there."""
-    names = (_BLOCK_NAME.search(block[0]) for block in _TEMPLATE_BLOCK.finditer(text))
-    found = [name[0] for name in names if name is not None and name[0] not in _NO_BLOCKS]
-    ends = sum(name == "/" or name.startswith("end") for name in found)
-    return len(found) - 2 * ends
+    begins = ends = 0
+    for block in _TEMPLATE_BLOCK.finditer(text):
+        name = _BLOCK_NAME.search(block[0])
+        sign, word = ("", "") if name is None else (name["sign"], name["word"])
+        begins += word in _BLOCK_WORDS if not sign else sign != "/" and word != ""
+        ends += sign == "/" or word.startswith("end")
+    return begins - ends
 
 
 def _judge_lexeme(tokens: LexemeList, lexeme: Lexeme) -> str | None:
