@@ -97,9 +97,13 @@ def _choose(
     known_instances: KnownInstances,
     options: FileOptions,
     notes: list[str],
+    unread: list[str],
     skip: Callable[[Path, str], None],
 ) -> tuple[list[Path], _Outlines]:
-    """Return the scripts of folders to apply, in order and with their outlines. ``notes`` explains the choice."""
+    """Return the scripts of folders to apply, in order and with their outlines.
+
+    ``notes`` explains the choice, and so does ``unread`` if it leaves out all scripts of a folder.
+    """
     chosen: list[Path] = []
     outlines: _Outlines = {}
     environments: set[str] = set()
@@ -120,7 +124,11 @@ def _choose(
             for name, files in dialects.items()
         ]
         alone = _leave_included_out(own_outlines, notes)
-        chosen += arrange(folder, alone, options.environment, notes, environments, known_instances)
+        why: list[str] = []
+        arranged = arrange(folder, alone, options.environment, why, environments, known_instances)
+        notes += why
+        unread += why if not arranged else []
+        chosen += arranged
         outlines.update(own_outlines)
     if scripts.by_folder:
         refuse_unknown(options.environment, environments)
@@ -197,7 +205,8 @@ def read_scripts(
     A batch belongs to the first instance that exists: of its ``:connect``, of ``instance``, of a folder with the
     name of one in ``known_instances``, or of ``--instance``. Times are as in `read_file`. ``notes`` gets the
     skipped files of folders, and servers with almost known names. ``unread`` gets those of them that hold more
-    than comments. Raises InputError if a script has no instance, or if a named file is not a script.
+    than comments, and those of folders of which no script is read. Raises InputError if a script has no instance,
+    or if a named file is not a script.
     """
 
     def skip(file: Path, why: str) -> None:
@@ -221,7 +230,7 @@ def read_scripts(
             # Such as one whose statements all need a value first.
             elif outline is None or not _holds_only_comments(file):
                 raise
-    chosen, outlines = _choose(scripts, known_instances, options, notes, skip)
+    chosen, outlines = _choose(scripts, known_instances, options, notes, [] if unread is None else unread, skip)
     for file in chosen:
         try:
             yield from reader.read(file, outlines[file])

@@ -228,6 +228,21 @@ def test_reports_list_skipped_statements(tmp_path: Path, capsys: pytest.CaptureF
         assert ElementTree.fromstring(report("junit", "--fail-on", "error", status=1)).get("errors") == "1"
 
 
+def test_a_gate_fails_if_every_file_was_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, {"r-dev.sql": PLAIN.format("R"), "undo.sql": PLAIN.format("U")})
+    line = ["lint", str(tmp_path), "--now", NOW, "--fail-on", "error"]
+    assert cli.main(line) == 1
+    capsys.readouterr()
+    for form, shown in (
+        ("sarif", '"executionSuccessful": false'),
+        ("junit", 'errors="1"'),
+        ("sarif", "r-dev.sql"),
+    ):
+        assert cli.main([*line, "--format", form]) == 1
+        assert shown in capsys.readouterr().out
+    assert cli.main([*line, "--environment", "dev", "--database", "Shop"]) == 0
+
+
 PORTS = (
     ":connect localhost,14331\nUSE Shop;\nGO\n" + PLAIN.format("ToStock") + "GO\n"
     ":connect localhost,14332\nUSE Shop;\nGO\n" + PLAIN.format("ToOrders") + "GO\n"
