@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.core, pytest.mark.matrix]
 FEED, VECTORS = "'delta.enableChangeDataFeed' = 'true'", "'delta.enableDeletionVectors' = 'true'"
-# Delta 3 refuses to truncate a table.
-EMPTY = "DELETE FROM {t}" if pyspark.__version__ < "4" else "TRUNCATE TABLE {t}"
+# Delta refuses to truncate a table up to 4.0.
+EMPTY = "DELETE FROM {t}" if pyspark.__version__ < "4.1" else "TRUNCATE TABLE {t}"
 Row = dict[str, Any]
 
 
