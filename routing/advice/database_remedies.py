@@ -18,7 +18,7 @@ _WRITE_RISK = "Somebody may have made the database read-only on purpose, as for 
 _SINGLE_RISK = "ROLLBACK IMMEDIATE ends the session that has the database for itself, and rolls back its work."
 
 
-class _WayOnline(NamedTuple):
+class _Recovery(NamedTuple):
     """How a database of one state comes online."""
 
     actions: tuple[str, ...]
@@ -27,16 +27,16 @@ class _WayOnline(NamedTuple):
 
 
 _RESTORING = "RESTORING"
-_LOOK_FIRST = _WayOnline(
+_LOOK_FIRST = _Recovery(
     (
         "Read why in the error log, such as a missing file, a full disk or damaged pages.",
         "Mend that and bring it online, or restore it from a backup.",
     ),
     "ALTER DATABASE {} SET ONLINE;",
 )
-_WAYS: Mapping[str, _WayOnline] = {
-    "OFFLINE": _WayOnline(("Find out who set it offline, and bring it online.",), "ALTER DATABASE {} SET ONLINE;"),
-    _RESTORING: _WayOnline(
+_RECOVERIES: Mapping[str, _Recovery] = {
+    "OFFLINE": _Recovery(("Find out who set it offline, and bring it online.",), "ALTER DATABASE {} SET ONLINE;"),
+    _RESTORING: _Recovery(
         (
             "If it is a replica, as of log shipping or mirroring, let the route lead to the primary.",
             "If it is to take messages here, restore the last log backup and recover it.",
@@ -44,15 +44,15 @@ _WAYS: Mapping[str, _WayOnline] = {
         "RESTORE DATABASE {} WITH RECOVERY;",
         "No further backup can be restored after the recovery, so log shipping to this database ends.",
     ),
-    "RECOVERING": _WayOnline(("Wait: SQL Server recovers it and then brings it online.",)),
-    "SUSPECT": _WayOnline(
+    "RECOVERING": _Recovery(("Wait: SQL Server recovers it and then brings it online.",)),
+    "SUSPECT": _Recovery(
         (
             "Read why in the error log, such as a missing file, a full disk or damaged pages.",
             "Restore it from a backup: SET ONLINE alone does not mend it.",
         )
     ),
 }
-"""The way for each state of a database. Others, such as RECOVERY_PENDING, need a look at the error log."""
+"""The recovery for each state of a database. Others, such as RECOVERY_PENDING, need a look at the error log."""
 
 
 def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
@@ -85,11 +85,11 @@ def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
 
 def _bring_online(at: RemedyPlace, cause: str, state: str, name: str | None) -> Remedy:
     """Return the remedy for a database that is not online, by its state."""
-    way = _WAYS.get(state, _LOOK_FIRST)
-    if way.statement is None:
-        return Remedy(at, cause, way.actions, confidence=Confidence.CERTAIN)
-    line = None if name is None else way.statement.format(name)
-    return to_fill_in(at, cause, way.actions, line, risk=way.risk, confidence=Confidence.CERTAIN)
+    recovery = _RECOVERIES.get(state, _LOOK_FIRST)
+    if recovery.statement is None:
+        return Remedy(at, cause, recovery.actions, confidence=Confidence.CERTAIN)
+    line = None if name is None else recovery.statement.format(name)
+    return to_fill_in(at, cause, recovery.actions, line, risk=recovery.risk, confidence=Confidence.CERTAIN)
 
 
 def open_holder(server: ServerEvidence, instance: str, service: str) -> Remedy | None:

@@ -83,12 +83,12 @@ def find_silence_remedies(path: JudgedPath, sent: SentMessage, silent: SilentMes
     if wrong_ports:
         return [*wrong_ports, *(cause for cause in causes if cause.statement is not None)]
     if causes:
-        return [_check_way_back(path, cause) for cause in causes]
+        return [_check_return_address(path, cause) for cause in causes]
     outdated = {gap.instance: None for gap in gaps_on(path) if gap.missing is MissingKnowledge.OUTDATED}
     if outdated:
         return [say_outdated(silent, instance) for instance in outdated]
     if path.end is PathEnd.DELIVERED and arriving:
-        mended = _mended_hop(arriving[0], len(arriving[0].hop_path.hops) - 1)
+        mended = _mended_hop(arriving[0], -1)
         remedy = remedy_of(estate.describe_at_hop(sent, mended, is_return=False))
         return [with_next_steps(silent, replace(remedy, cause=_SENT_RIGHTLY))]
     return find_wrong_ports(path.forward_paths, sent, estate) or [
@@ -96,9 +96,13 @@ def find_silence_remedies(path: JudgedPath, sent: SentMessage, silent: SilentMes
     ]
 
 
-def _check_way_back(path: JudgedPath, cause: Remedy) -> Remedy:
+def _check_return_address(path: JudgedPath, cause: Remedy) -> Remedy:
     """Add a check of the address to which acknowledgements leave the known instances, to words without it."""
-    unknown = [way.hop_path.address for way in path.return_paths if way.hop_path.ending is Ending.LEFT_ESTATE]
+    unknown = [
+        return_path.hop_path.address
+        for return_path in path.return_paths
+        if return_path.hop_path.ending is Ending.LEFT_ESTATE
+    ]
     if cause.statement is not None or not unknown:
         return cause
     check = f"Check that {named(unknown[0])}, to which the route back leads, is the sender's address."
@@ -110,11 +114,7 @@ def find_wrong_ports(
 ) -> list[Remedy]:
     """Correct routes to an unknown port of a known machine, on paths in one direction."""
     stuck = (
-        estate.describe_at_hop(
-            sent,
-            _mended_hop(possible_path, len(possible_path.hop_path.hops) - 1),
-            is_return=possible_path.is_return,
-        )
+        estate.describe_at_hop(sent, _mended_hop(possible_path, -1), is_return=possible_path.is_return)
         for possible_path in possible_paths
         if possible_path.hop_path.ending is Ending.LEFT_ESTATE
         and estate.find_other_port(possible_path.hop_path.address or "")

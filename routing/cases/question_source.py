@@ -56,6 +56,14 @@ _END = ConversationEnd._fields
 # Not what only groups of dialogs have: reading is what takes the time.
 _OF_A_DIALOG = [name for name in DIALOGS.names if name not in ("conversation_group_id", "far_service")]
 
+_ADDRESSES = ("instance_name", "address", "mirror_address")
+
+
+def _list_addresses(read_routes: Callable[[], TableColumns]) -> Iterator[tuple[str, str | None]]:
+    """Yield the addresses and mirror addresses of routes, which are read when the first one is wanted."""
+    for instance_name, *addresses in read_routes().rows(*_ADDRESSES):
+        yield from ((instance_name, address) for address in addresses)
+
 
 @dataclass(frozen=True)
 class ExplainSource:
@@ -155,27 +163,24 @@ class ExplainSource:
         searched = {text.empty_as_null(row["database_name"]) or ARRIVALS, ARRIVALS}
         own_columns = {**near, "routes": near["routes"].naming("database_name", searched)}
         fact_columns = {key: joined(own_columns[key], columns) for key, columns in other_columns.items()}
-        return self._describe_facts(fact_columns, services, own_columns["routes"])
+        in_routes = _list_addresses(lambda: self.tables["routes"].rows(_ADDRESSES))
+        return self._describe_facts(fact_columns, services, own_columns["routes"], in_routes)
 
     def describe_path_facts(self, settings: Mapping[str, TableColumns], services: Collection[str]) -> RemedyFacts:
         """Return the facts for remedies on a message's path. ``settings`` are the whole configuration."""
-        return self._describe_facts(settings, services, settings["routes"])
+        in_routes = _list_addresses(lambda: settings["routes"])
+        return self._describe_facts(settings, services, settings["routes"], in_routes)
 
     def _describe_facts(
-        self, columns: Mapping[str, TableColumns], services: Collection[str], routes: TableColumns
+        self,
+        columns: Mapping[str, TableColumns],
+        services: Collection[str],
+        routes: TableColumns,
+        in_routes: Iterable[tuple[str, str | None]],
     ) -> RemedyFacts:
         """Return the facts. ``routes`` are the routes with service names that a remedy may correct."""
         spellings = find_spellings(routes.values["remote_service_name"], services)
-        return RemedyFacts.of_columns(columns, services, self._services_in_use(spellings), self._list_addresses())
-
-    def _list_addresses(self) -> Iterator[tuple[str, str | None]]:
-        """Yield the addresses and mirror addresses of all routes, each with the route's instance.
-
-        The routes are read when the first one is wanted.
-        """
-        routes = self.tables["routes"].rows(("instance_name", "address", "mirror_address"))
-        for instance_name, *addresses in routes.rows("instance_name", "address", "mirror_address"):
-            yield from ((instance_name, address) for address in addresses)
+        return RemedyFacts.of_columns(columns, services, self._services_in_use(spellings), in_routes)
 
     def _services_in_use(self, names: Collection[str]) -> set[str]:
         """Return the services, of some, to which messages are sent."""

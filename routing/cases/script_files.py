@@ -127,7 +127,8 @@ def _choose(
         why: list[str] = []
         arranged = arrange(folder, alone, options.environment, why, environments, known_instances)
         notes += why
-        unread += why if not arranged else []
+        if not arranged:
+            unread += why
         chosen += arranged
         outlines.update(own_outlines)
     if scripts.by_folder:
@@ -208,12 +209,13 @@ def read_scripts(
     than comments, and those of folders of which no script is read. Raises InputError if a script has no instance,
     or if a named file is not a script.
     """
+    unread_scripts = [] if unread is None else unread
 
     def skip(file: Path, why: str) -> None:
         sentence = f"{file}: not read, {why}"
         notes.append(sentence)
-        if unread is not None and why != _NO_STATEMENT:
-            unread.append(sentence)
+        if why != _NO_STATEMENT:
+            unread_scripts.append(sentence)
 
     reader = _ScriptReader(known_instances, options, notes, scripted_at)
     for file in scripts.named:
@@ -230,7 +232,7 @@ def read_scripts(
             # Such as one whose statements all need a value first.
             elif outline is None or not _holds_only_comments(file):
                 raise
-    chosen, outlines = _choose(scripts, known_instances, options, notes, [] if unread is None else unread, skip)
+    chosen, outlines = _choose(scripts, known_instances, options, notes, unread_scripts, skip)
     for file in chosen:
         try:
             yield from reader.read(file, outlines[file])

@@ -169,7 +169,7 @@ _IN_CAPITALS = re.compile(
     r"|\b(?:PreProd|NonProd|Dev|Prod|Test|Staging|Uat|UAT|QA)(?=[A-Z][a-z])"
 )
 _MARK = "env"
-Rest = tuple[PurePosixPath, tuple[str, ...]]
+_Rest = tuple[PurePosixPath, tuple[str, ...]]
 
 
 def _fold(environment: str) -> str:
@@ -187,7 +187,7 @@ def _words(name: str) -> list[str]:
     return words
 
 
-def _rest(parent: PurePosixPath, words: Iterable[str]) -> Rest:
+def _rest(parent: PurePosixPath, words: Iterable[str]) -> _Rest:
     """Return what scripts for several environments have in common: a folder, and words that are no numbers."""
     return parent, tuple(word.casefold() for word in words if not word.isdigit())
 
@@ -200,7 +200,7 @@ class _EnvironmentName:
     """
 
     environment: str
-    rest: Rest
+    rest: _Rest
     is_certain: bool = False
 
 
@@ -225,7 +225,7 @@ def _environment_names(
         yield _EnvironmentName(_fold(dotted[0]), _rest(path.parent, dotted[1:]), is_certain=True)
         return
     last = dotted[-1] if len(dotted) > 1 else ""
-    if any(map(_UNAMBIGUOUS.fullmatch, last.split("-")[1:] and last.split("-"))):
+    if "-" in last and any(map(_UNAMBIGUOUS.fullmatch, last.split("-"))):
         yield _EnvironmentName(_fold(last), _rest(path.parent, dotted[:-1]), is_certain=True)
         return
     for place, word in enumerate(words):
@@ -254,22 +254,22 @@ def _find_environments(
     existing = {_rest(path.parent, _words(path.stem)) for path in paths}
     # What runs before and after something else is for every environment.
     posts = {(above, tuple(w for w in words if w != "post")) for above, words in existing if "post" in words}
-    found: dict[PurePosixPath, str] = {}
-    siblings: dict[Rest, dict[PurePosixPath, str]] = defaultdict(dict)
+    environment_of: dict[PurePosixPath, str] = {}
+    siblings: dict[_Rest, dict[PurePosixPath, str]] = defaultdict(dict)
     for path, name in named_paths:
         if name.environment == "pre" and name.rest in posts:
             continue
         is_usual = _ENVIRONMENTS.fullmatch(name.environment) is not None
         if name.is_certain or name.rest in wanted_scripts or (is_usual and name.rest in existing):
-            found.setdefault(path, name.environment)
+            environment_of.setdefault(path, name.environment)
         if is_usual:
             siblings[name.rest][path] = name.environment
     for (_, words), environments in siblings.items():
         is_doubtful = not words and not any(map(_UNAMBIGUOUS.fullmatch, environments.values()))
         if len(set(environments.values())) > 1 and not is_doubtful:
             for path, environment in environments.items():
-                found.setdefault(path, environment)
-    return found
+                environment_of.setdefault(path, environment)
+    return environment_of
 
 
 def _count_common_folders(paths: Sequence[PurePosixPath]) -> int:

@@ -68,8 +68,8 @@ def decide_by_instance(source: MessageSource, tables: Mapping[str, DataFrame]) -
     decided = cache.keep_sized(_decide(names, rows, parts)).rows
     timelines = decided.drop(*COUNTS.names, *USES)
     uses, counts, size = _summarize(decided, bytes_of_rows(timelines.schema))
-    side = source.broadcasts.of_size("the names in messages", timelines, size)
-    return DistributedPlan(side, uses, counts, name_count)
+    name_side = source.broadcasts.of_size("the names in messages", timelines, size)
+    return DistributedPlan(name_side, uses, counts, name_count)
 
 
 def _instance() -> Column:

@@ -101,14 +101,17 @@ def _view(
     """
     head = _HEAD if per_database else _INSTANCE_HEAD
     exported = (*head, *(column.name for column in columns))
-    beside = tuple(column.name for column in columns if column.is_evidence)
-    steps = [*([beside] if beside else []), *((*beside, *added[:number]) for number in range(1, len(added) + 1))]
+    evidence = tuple(column.name for column in columns if column.is_evidence)
+    steps = [
+        *([evidence] if evidence else []),
+        *((*evidence, *added[:number]) for number in range(1, len(added) + 1)),
+    ]
     before = tuple(tuple(column for column in exported if column not in step) for step in steps)
     layout_columns, known_by_columns = tuple(layout.split()), frozenset(known_by.split())
     return CatalogView(name, columns, per_database, layout_columns, known_by_columns, exported, before)
 
 
-def beside(names: str, kind: CellKind = CellKind.TEXT) -> tuple[ViewColumn, ...]:
+def evidence_columns(names: str, kind: CellKind = CellKind.TEXT) -> tuple[ViewColumn, ...]:
     """Return evidence columns of one kind, from their names."""
     return tuple(ViewColumn(name, kind, is_evidence=True) for name in names.split())
 
@@ -116,9 +119,9 @@ def beside(names: str, kind: CellKind = CellKind.TEXT) -> tuple[ViewColumn, ...]
 def _evidence(evidence_view: EvidenceView) -> CatalogView:
     """Return a view that only shows causes other than routing."""
     columns = (
-        *beside(evidence_view.texts),
-        *beside(evidence_view.flags, CellKind.FLAG),
-        *beside(evidence_view.integers, CellKind.INTEGER),
+        *evidence_columns(evidence_view.texts),
+        *evidence_columns(evidence_view.flags, CellKind.FLAG),
+        *evidence_columns(evidence_view.integers, CellKind.INTEGER),
     )
     view = _view(
         evidence_view.name, columns, known_by=evidence_view.known_by, per_database=evidence_view.per_database
@@ -150,11 +153,11 @@ VIEWS = {
                 ViewColumn("database_id", CellKind.INTEGER),
                 ViewColumn("service_broker_guid", CellKind.GUID, required=True),
                 ViewColumn("is_broker_enabled", CellKind.FLAG),
-                *beside("owner_sid owner_name state_desc user_access_desc containment_desc"),
-                *beside("owner_is_known is_trustworthy_on is_read_only is_in_standby", CellKind.FLAG),
-                *beside("is_master_key_encrypted_by_server", CellKind.FLAG),
-                *beside("replica_id group_database_id", CellKind.GUID),
-                *beside("source_database_id", CellKind.INTEGER),
+                *evidence_columns("owner_sid owner_name state_desc user_access_desc containment_desc"),
+                *evidence_columns("owner_is_known is_trustworthy_on is_read_only is_in_standby", CellKind.FLAG),
+                *evidence_columns("is_master_key_encrypted_by_server", CellKind.FLAG),
+                *evidence_columns("replica_id group_database_id", CellKind.GUID),
+                *evidence_columns("source_database_id", CellKind.INTEGER),
             ),
             known_by="name service_broker_guid",
             per_database=False,
@@ -163,7 +166,7 @@ VIEWS = {
             "services",
             (
                 ViewColumn("name", required=True, longest=_NAME),
-                *beside("service_id service_queue_id", CellKind.INTEGER),
+                *evidence_columns("service_id service_queue_id", CellKind.INTEGER),
             ),
             known_by="name service_queue_id",
             layout="name service_id principal_id service_queue_id",
@@ -177,8 +180,10 @@ VIEWS = {
                 ViewColumn("full_name", longest=512),
                 ViewColumn("listener_names", longest=2000),
                 ViewColumn("port", CellKind.INTEGER),
-                *beside("name state_desc connection_auth_desc encryption_algorithm_desc certificate_name"),
-                *beside("certificate_id", CellKind.INTEGER),
+                *evidence_columns(
+                    "name state_desc connection_auth_desc encryption_algorithm_desc certificate_name"
+                ),
+                *evidence_columns("certificate_id", CellKind.INTEGER),
             ),
             known_by="is_message_forwarding_enabled",
             per_database=False,
@@ -189,7 +194,7 @@ VIEWS = {
                 ViewColumn("endpoint_id", CellKind.INTEGER, required=True),
                 ViewColumn("port", CellKind.INTEGER),
                 ViewColumn("ip_address", longest=45),
-                *beside("name type_desc state_desc"),
+                *evidence_columns("name type_desc state_desc"),
             ),
             known_by="endpoint_id port ip_address",
             per_database=False,
@@ -204,9 +209,9 @@ VIEWS = {
                 ViewColumn("lifetime", CellKind.TIME),
                 ViewColumn("far_service", longest=_SERVICE),
                 ViewColumn("far_broker_instance", longest=_BROKER),
-                *beside("state service_name security_timestamp"),
-                *beside("service_id far_principal_id", CellKind.INTEGER),
-                *beside("is_system", CellKind.FLAG),
+                *evidence_columns("state service_name security_timestamp"),
+                *evidence_columns("service_id far_principal_id", CellKind.INTEGER),
+                *evidence_columns("is_system", CellKind.FLAG),
             ),
             known_by="conversation_handle conversation_id is_initiator",
             layout="conversation_handle conversation_id is_initiator service_contract_id conversation_group_id"

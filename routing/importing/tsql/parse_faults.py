@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from routing.importing.tsql.script_statements import quote
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, LexemeList
@@ -185,10 +186,12 @@ def find_foreign_text(tokens: LexemeList) -> list[ForeignText]:
 
 def count_open_blocks(text: str) -> int:
     """Return the number of template blocks that begin in a batch, less those that end there."""
+    if "{" not in text:
+        # Large scripts that load data have no blocks, and a search of each character takes long.
+        return 0
     begins = ends = 0
-    for block in _TEMPLATE_BLOCK.finditer(text):
-        name = _BLOCK_NAME.search(block[0])
-        sign, word = ("", "") if name is None else (name["sign"], name["word"])
+    blocks = (_BLOCK_NAME.findall(block[0]) for block in _TEMPLATE_BLOCK.finditer(text))
+    for sign, word in chain.from_iterable(blocks):
         begins += word in _BLOCK_WORDS if not sign else sign != "/" and word != ""
         ends += sign == "/" or word.startswith("end")
     return begins - ends

@@ -331,7 +331,9 @@ def read_script(
             parsed = replace(parsed, statements=0)
         if parsed.statements > 0 and not settings.is_script:
             settings = replace(settings, is_script=True)
-        why_not = _IN_BLOCK if open_blocks else None if servers is not None else _why_not_run(part, instance)
+        why_not = _IN_BLOCK if open_blocks else None
+        if why_not is None and servers is None:
+            why_not = _why_not_run(part, instance)
         open_blocks = max(0, open_blocks + count_open_blocks(as_written(part.text)))
         parts.append(ScriptBatch(parsed, part.connection, part.exits, why_not, is_foreign, part.changeset))
 

@@ -65,7 +65,7 @@ class FlowEndings:
     """
 
     network: EstateNetwork
-    _known: dict[_SentBy, list[_Interval]] = field(default_factory=dict)
+    _intervals: dict[_SentBy, list[_Interval]] = field(default_factory=dict)
 
     @cached_property
     def _planner(self) -> PathPlanner:
@@ -88,8 +88,8 @@ class FlowEndings:
         for _ in range(_MOST_INTERVALS):
             if t is None or t > last:
                 break
-            t, found = self._find_at(key, sender, t)
-            ends |= found
+            t, ends_then = self._find_at(key, sender, t)
+            ends |= ends_then
         return _UNKNOWN if t is not None and t <= last else _join(ends)
 
     def _find_at(self, key: SentKey, sender: SqlInstance, t: int) -> tuple[int | None, set[FlowEnd]]:
@@ -107,7 +107,7 @@ class FlowEndings:
     def _follow(self, key: SentKey, sender: SqlInstance, broker: str | None, t: int) -> _Interval:
         """Follow the messages of a sender from their first hop, for each hash that makes a difference."""
         sent_by = _SentBy(key.instance, key.database, key.service, broker, key.is_initiator)
-        intervals = self._known.setdefault(sent_by, [])
+        intervals = self._intervals.setdefault(sent_by, [])
         for interval in intervals:
             if interval.since <= t and (interval.until is None or t < interval.until):
                 return interval
