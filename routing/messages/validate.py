@@ -27,6 +27,7 @@ from routing.tables.cached_frames import (
     FrameLimits,
     JoinSide,
     look_up,
+    select_by_hash,
 )
 from routing.tables.read_rows import read_few_settings, read_settings
 from routing.tables.row_faults import SHOWN, RowFault
@@ -171,26 +172,34 @@ def _count(dialogs: DataFrame) -> DialogSurvey:
 
 
 def _survey(dialogs: DataFrame) -> DialogSurvey:
-    """Count dialogs and their faults in one aggregate by key, and find the first faults."""
-    counted = dialogs.groupBy(*_keys()).agg(
-        F.count(F.lit(1)).alias("rows"),
-        F.count_if(may_change_decision()).alias("mattering"),
-        F.count("lifetime").alias("ending"),
-        F.sum(F.size(_missing()) + _count_undecodable()).alias("faults"),
-    )
-    doubled = F.count_if(F.col("rows") > 1)
-    totals = counted.agg(
-        F.coalesce(F.sum("mattering"), F.lit(0)).alias("rows"),
-        F.coalesce(F.sum("ending"), F.lit(0)).alias("ending"),
-        F.coalesce(F.sum("faults") + doubled, F.lit(0)).alias("faults"),
-    ).collect()[0]
-    rows, ending, faults = (int(totals[name]) for name in ("rows", "ending", "faults"))
+    """Count dialogs and their faults, and find the first faults."""
+    # A hash takes less time than the texts of a key. Two keys may have the same one, so doubts are counted again.
+    rows, ending, faults = _count_with_faults(dialogs, [F.xxhash64(*_keys())])
     if not faults:
         return DialogSurvey(rows, ending)
+    rows, ending, faults = _count_with_faults(dialogs, _keys())
+    if not faults:
+        return DialogSurvey(rows, ending)
+    faults_of_key = F.sum(_count_faults()).alias("faults")
+    counted = dialogs.groupBy(*_keys()).agg(F.count(F.lit(1)).alias("rows"), faults_of_key)
     name = F.when(is_utf8(F.col("instance_name")) & (F.col("instance_name") != ""), F.col("instance_name"))
     at_fault = counted.where((F.col("faults") > 0) | (F.col("rows") > 1)).select(name.alias("name")).distinct()
     instances = frozenset(row["name"] for row in at_fault.collect())
     return DialogSurvey(rows, ending, FaultSurvey(faults, _first_faults(dialogs), instances))
+
+
+def _count_with_faults(dialogs: DataFrame, key: list[Column]) -> tuple[int, int, int]:
+    """Count the dialogs that may change a decision, those with a lifetime, and all faults and duplicate keys."""
+    counted = dialogs.groupBy(*key).agg(
+        F.count(F.lit(1)).alias("rows"),
+        F.count_if(may_change_decision()).alias("mattering"),
+        F.count("lifetime").alias("ending"),
+        F.sum(_count_faults()).alias("faults"),
+    )
+    doubled = F.count_if(F.col("rows") > 1)
+    counts = (F.sum("mattering"), F.sum("ending"), F.sum("faults") + doubled)
+    totals = counted.agg(*(F.coalesce(count, F.lit(0)) for count in counts)).collect()[0]
+    return int(totals[0]), int(totals[1]), int(totals[2])
 
 
 def _keys() -> list[Column]:
@@ -201,6 +210,13 @@ def _keys() -> list[Column]:
     ]
 
 
+def _count_faults() -> Column:
+    """Count the faults of one row. An array of them, as `_missing` returns, would keep Spark from compiling it."""
+    undecodable = (~is_utf8(F.col(name)) & F.col(name).isNotNull() for name in _TEXTS)
+    missing = (is_missing(field.name, field.kind) for field in DIALOGS if not field.nullable)
+    return reduce(Column.__add__, (F.when(fault, 1).otherwise(0) for fault in (*missing, *undecodable)))
+
+
 def _missing() -> Column:
     """Return the required values that one row lacks: an array of faults."""
     faults = [
@@ -209,12 +225,6 @@ def _missing() -> Column:
         if not field.nullable
     ]
     return F.array_compact(F.array(*faults))
-
-
-def _count_undecodable() -> Column:
-    """Count the texts of one row that are no UTF-8."""
-    counts = (F.when(is_utf8(F.col(name)), 0).when(F.col(name).isNotNull(), 1).otherwise(0) for name in _TEXTS)
-    return reduce(Column.__add__, counts)
 
 
 def _undecodable() -> Column:
@@ -346,7 +356,7 @@ def find_doubles(
     if stored is not None:
         new_hashes = new.select(F.xxhash64(*KEY).alias("hash"))
         hash_side = broadcasts.join_side("the keys of the new messages", new_hashes, count)
-        alike = stored.select(*KEY).join(hash_side.with_hint(), F.xxhash64(*KEY) == F.col("hash"), how="left_semi")
+        alike = select_by_hash(stored.select(*KEY), F.xxhash64(*KEY), hash_side, count)
         rows = rows.unionByName(alike.select(*KEY, F.lit(0).alias("rows"), F.lit(True).alias("is_stored")))
     keys = rows.groupBy(*KEY).agg(F.sum("rows").alias("rows"), F.bool_or("is_stored").alias("is_stored"))
     is_doubled = (F.col("rows") > 1) | ((F.col("rows") > 0) & F.col("is_stored"))

@@ -38,7 +38,7 @@ from routing.schemas import (
     Schema,
 )
 from routing.tables import spark_forms
-from routing.tables.cached_frames import BroadcastBudget, FrameCache
+from routing.tables.cached_frames import BroadcastBudget, FrameCache, select_by_hash
 from routing.tables.frames import run_concurrently, with_columns_of
 from routing.tables.read_rows import count_by_files
 from routing.tables.spark_forms import conform, in_shape, readable_texts
@@ -184,7 +184,7 @@ def reduce_dialogs(
     count = None if arrived.count is None else arrived.count + tried.count + changes.count
     wanted = reduce(DataFrame.unionByName, hashes)
     side = stored.broadcasts(notes).join_side("the conversations of a run", wanted, count)
-    return stored.frame_cache.store(dialogs.join(side.with_hint(), hash_of == F.col("hash"), how="left_semi"))
+    return stored.frame_cache.store(select_by_hash(dialogs, hash_of, side, count))
 
 
 def read(
@@ -235,16 +235,21 @@ def _withhold(
 
 
 def _stored_near(spark: SparkSession, arrived: Arrived, stored: StoredOutputs) -> DataFrame:
-    """Return the stored rows among which duplicates of new messages are looked for."""
-    rows, within = stored.read(spark, "resolved_routes"), stored.config.resolve.duplicates_within
+    """Return the stored rows among which duplicates of new messages are looked for.
+
+    All delayed messages are among them, however old they are. So a new message has no row in ``pending_messages``.
+    """
+    names = [*pending.KEY, "enqueue_time"]
+    rows, within = stored.read(spark, "resolved_routes").select(*names), stored.config.resolve.duplicates_within
+    if within is not None:
+        rows = validate.select_near(rows, arrived.messages, read_duration(within))
     if arrived.pending is not None:
         # Those in quarantine have no row in resolved_routes, and rows of others may have been deleted.
-        names = [*pending.KEY, "enqueue_time"]
-        rows = rows.select(*names).unionByName(arrived.pending.select(*names))
+        rows = rows.unionByName(arrived.pending.select(*names))
     if stored.replaced is not None:
         is_kept = ~stored.replaced
         rows = rows.where(is_kept)
-    return rows if within is None else validate.select_near(rows, arrived.messages, read_duration(within))
+    return rows
 
 
 def _with_left(

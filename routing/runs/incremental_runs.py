@@ -213,7 +213,7 @@ class _Outputs:
         any_waits = step.withheld is not None or any(
             pending.tries_again(group.outcome, group.database) for group in groups
         )
-        if is_first or (any_waits and self._are_all_new()):
+        if is_first or (any_waits and step.tried_again is None):
             with inputs.clock.stage(_PENDING):
                 rows = increment.still_pending(plan, step, self.now)
                 versions |= commit_outputs(inputs, {_PENDING: rows}, adds=not is_first)
@@ -224,10 +224,3 @@ class _Outputs:
         counts = count_pending(inputs, versions[_PENDING])
         check_pending(counts, groups)
         return counts
-
-    def _are_all_new(self) -> bool:
-        """Return whether no message of the run can have a row in ``pending_messages``.
-
-        The run has looked for its messages there, unless only within a distance of time.
-        """
-        return self.inputs.config.resolve.duplicates_within is None and self.step.tried_again is None

@@ -323,6 +323,8 @@ _BROADCAST, _HASH, _MERGE = "broadcast", "shuffle_hash", "merge"
 _CALLED = {_HASH: "shuffled hash join", _MERGE: "sort-merge join"}
 # Rough bytes of a row in a join's table without its texts: for the row, and for each column.
 _ROW, _BROADCAST_COLUMN = 100, 16
+# The bigints of a bitmap of 512 KB, and the numbers of hashes for which it comes before a join.
+_BITMAP_WORDS, _BITMAP_LEAST, _BITMAP_MOST = 2**16, 50_000, 1_000_000
 
 
 def small_side(rows: DataFrame) -> DataFrame:
@@ -393,6 +395,41 @@ def look_up(
     further = [] if when is None else [when]
     joined = messages.join(renamed, _all([of_message == F.col("_side_hash"), same, *further]), how="left")
     return joined.drop("_side_hash", *(f"_side_{name}" for name in on))
+
+
+def select_by_hash(rows: DataFrame, hash_of: Column, hashes: JoinSide, count: int | None = None) -> DataFrame:
+    """Select the rows whose 64-bit hash is among ``hashes`` (column ``hash``), by a semi-join.
+
+    ``count`` is the number of hashes, if it is known. The table of very many hashes is larger than the cache of a
+    processor, so that each look-up takes long. A bitmap that fits there comes first then, and excludes most rows.
+    """
+    columns = rows.columns
+    rows = rows.select("*", hash_of.alias("_hash"))
+    if hashes.fits and count is not None and _BITMAP_LEAST <= count <= _BITMAP_MOST:
+        word, bit = _place_in_bitmap(F.col("_hash"))
+        is_set = F.call_function("shiftright", F.get("bitmap", word), bit).bitwiseAND(1) == 1
+        rows = rows.join(small_side(_make_bitmap(hashes.rows)), is_set, how="left_semi")
+    found = rows.join(hashes.with_hint(), F.col("_hash") == F.col("hash"), how="left_semi")
+    return found.select(*columns)
+
+
+def _make_bitmap(hashes: DataFrame) -> DataFrame:
+    """Return one row with a bitmap of the hashes, an array of bigints."""
+    word, bit = _place_in_bitmap(F.col("hash"))
+    one = F.call_function("shiftleft", F.lit(1).cast("bigint"), bit)
+    numbered = hashes.select(word.alias("word"), one.alias("bits"))
+    words = numbered.groupBy("word").agg(F.bit_or("bits").alias("bits"))
+    empty = hashes.sparkSession.range(0, _BITMAP_WORDS, 1, 1)
+    bits = F.coalesce("bits", F.lit(0).cast("bigint")).alias("bits")
+    all_words = empty.join(small_side(words), F.col("id") == F.col("word"), how="left").select("id", bits)
+    in_order = F.array_sort(F.collect_list(F.struct("id", "bits")))
+    return all_words.agg(F.transform(in_order, lambda each: each["bits"]).alias("bitmap"))
+
+
+def _place_in_bitmap(hash_of: Column) -> tuple[Column, Column]:
+    """Return the index of a hash's bigint in the bitmap, and the number of its bit."""
+    word = hash_of.bitwiseAND(_BITMAP_WORDS - 1).cast("int")
+    return word, F.shiftrightunsigned(hash_of, 58).cast("int")
 
 
 def _all(conditions: Iterable[Column]) -> Column:

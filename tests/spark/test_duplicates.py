@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+from pyspark.sql import functions as F
+
 from routing.messages import validate
 from routing.schemas import MESSAGES, RESOLVED_ROUTES
-from routing.tables.cached_frames import BroadcastBudget, FrameCache
+from routing.tables.cached_frames import BroadcastBudget, FrameCache, select_by_hash, side_of
 from tests.estate_rows import message
 from tests.frames import frame_of, rows_of
+from tests.plans import printed_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,12 +57,27 @@ def test_doubled_keys_of_new_messages(spark: SparkSession) -> None:
     new, stored = frame_of(spark, NEW, MESSAGES), frame_of(spark, STORED, RESOLVED_ROUTES)
     with FrameCache() as frame_cache:
         budget = BroadcastBudget(1_000_000)
-        assert _stored_by_key(validate.find_doubles(new, stored, frame_cache, budget)) == FOUND
+        # The second number makes a bitmap exclude most stored rows first.
+        for count in (None, 60_000):
+            assert _stored_by_key(validate.find_doubles(new, stored, frame_cache, budget, count)) == FOUND
         assert _stored_by_key(validate.find_doubles(new, None, frame_cache, budget)) == {
             **TWICE,
             ("hub", "m4"): False,
         }
         assert validate.find_doubles(new.limit(1), stored, frame_cache, budget).count == 0
+
+
+@pytest.mark.parametrize("count", [10, 60_000])
+def test_rows_by_their_hash(spark: SparkSession, count: int) -> None:
+    """A row is selected only if all 64 bits are the same, with a bitmap as without one."""
+    hashes = [2**63 - 1, -(2**63), -1, 0, 65_536, *(bit << 58 for bit in range(-32, 32))]
+    with_others = {one ^ other for one in hashes for other in (0, -(2**63), *(1 << bit for bit in range(63)))}
+    rows = spark.createDataFrame([(one,) for one in with_others], "value bigint")
+    side = side_of(spark.createDataFrame([(one,) for one in hashes], "hash bigint"), fits=True)
+    selected = select_by_hash(rows, F.col("value"), side, count)
+    assert selected.columns == ["value"]
+    assert {row["value"] for row in rows_of(selected)} == set(hashes)
+    assert ("NestedLoop" in printed_plan(selected)) == (count == 60_000)
 
 
 def test_duplicates_within_a_distance(spark: SparkSession) -> None:

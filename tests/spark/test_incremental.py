@@ -321,6 +321,21 @@ def test_read_run_gives_the_rows_of_that_run(spark: SparkSession, story: Story) 
     assert {row["run_id"] for row in rows_of(second.rejected_messages)} == {"second"}
 
 
+def test_a_delayed_message_is_doubled_at_any_distance(spark: SparkSession, tmp_path: Path) -> None:
+    """`duplicates_within` limits the search among decided messages, never among delayed ones."""
+    save_estate({**ESTATE, "messages": [message(2, "//far"), message(11, "//never")]}, tmp_path / "in", files=1)
+    config = _config(tmp_path, "resolve.duplicates_within=1 day")
+    routing.run(spark, config, run_id="first")
+    later = "2026-03-05T12:00:00Z"
+    new = [message(number, "//never", enqueue_time=later) for number in (2, 11, 12)]
+    save_estate({"messages": new}, tmp_path / "in", files=1)
+    second = routing.run(spark, config, run_id="second").row
+    left = _tables(config)
+    assert _reasons(left["rejected_messages"], "second") == [("m11", 11, ("DUPLICATE_MESSAGE_ID",))]
+    assert (second["rows_read"], second["rows_rejected"]) == (4, 1)
+    assert sorted(row["message_id"] for row in left["pending_messages"]) == ["m11", "m12", "m2"]
+
+
 @pytest.mark.long
 def test_incremental_runs_continue_after_a_full_run(spark: SparkSession, tmp_path: Path) -> None:
     """A full run gives rows of attempt 1, and incremental runs continue from it. An UPDATE needs another one."""

@@ -18,6 +18,7 @@ import yaml
 import routing
 from routing import cli
 from routing.errors import InputError
+from routing.process import no_search_for_cycles
 from routing.result_schemas import BALANCED_PICKS, RECONCILED_CAUSES, RECONCILED_COUNTS
 from routing.rules.reconciling import PairClass
 from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, TABLES
@@ -177,8 +178,10 @@ def peak_of(services: int) -> int:
 
 
 def test_questions_of_one_bucket_are_in_memory() -> None:
-    few, many = peak_of(500), peak_of(2_000)
-    assert many < 1.5 * few
+    # A full collection of garbage empties Python's lists of free objects, which the first call fills again.
+    with no_search_for_cycles():
+        _, few, many = peak_of(2_000), peak_of(500), peak_of(2_000)
+    assert many < 1.2 * few
 
 
 def test_without_observations_nothing_is_compared() -> None:
