@@ -48,7 +48,11 @@ def _is_slow(use: Use, text: Text, bound: float) -> bool:
         # A stop of the machine's is not there again.
         if all(_seconds(use, text.of(length)) > _SLOW for _ in range(5)):
             return True
-    if _seconds(use, text.of(_SCREENED)) <= _SUSPECT:
+    screened = text.of(_SCREENED)
+    if _seconds(use, screened) <= _SUSPECT:
+        return False
+    # Linear time grows fourfold here, and quadratic time sixteenfold.
+    if _seconds(use, text.of(4 * _SCREENED)) < 5 * min(_seconds(use, screened) for _ in range(3)):
         return False
     return any(_seconds(use, text.of(length)) > bound for length in (10_000, 30_000, LENGTH))
 
