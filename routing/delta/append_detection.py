@@ -1,8 +1,8 @@
 """Find the rows that a table gained and lost, by its change data feed or by its log.
 
 A detection works if the table has the necessary data for all versions in question, and this session may read it.
-It then returns the rows, or refuses a commit that is neither an append nor a delete, unless any change will do. A
-closed detection gives the reason, and the other one is tried (`appended_rows`).
+It then returns the rows, or refuses a commit that is neither an append nor a delete, unless any change is allowed.
+Otherwise it returns the reason, and the other detection is tried (`appended_rows`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from routing.tables.cached_frames import small_side
 from routing.tables.frames import frame_of_tuples
 from routing.tables.spark_forms import is_utf8
 
-# These bring files back or in that are no appended rows.
+# These operations add files whose rows are not appended rows.
 _NO_APPENDS = ("RESTORE", "CLONE")
 _UNKNOWN = "unknown operation"
 
@@ -60,7 +60,7 @@ class ClosedDetection:
 
 @dataclass(frozen=True)
 class TableVersion:
-    """A table at the version that a run reads, its log, and the columns that it has by contract.
+    """A table at the version that a run reads, its log, and the columns of its contract.
 
     With ``any_change``, commits may also update, replace or merge rows.
     """
@@ -72,7 +72,7 @@ class TableVersion:
 
     @property
     def detail(self) -> TableDetail:
-        """The table's own description of itself."""
+        """The details of the table, from DESCRIBE DETAIL."""
         return self.log.detail
 
     @property
@@ -82,16 +82,16 @@ class TableVersion:
 
     @property
     def location(self) -> TableLocation:
-        """Where the table is, as the configuration has it."""
+        """The table's location from the configuration."""
         return self.snapshot.location
 
     @property
     def place(self) -> str:
-        """The same for sentences."""
+        """The location as text for messages."""
         return str(self.location)
 
     def versions_after(self, since: int) -> range:
-        """Return the versions that came in after one."""
+        """Return the versions after one, up to the version that is read."""
         return range(since + 1, self.version + 1)
 
     def no_rows(self, spark: SparkSession) -> AppendedRows:
@@ -99,11 +99,11 @@ class TableVersion:
         return AppendedRows(self.contract_columns(self.snapshot.read(spark)).where(F.lit(False)), 0)
 
     def contract_columns(self, rows: DataFrame) -> DataFrame:
-        """Return the existing columns of the contract. Other columns cannot cause trouble."""
+        """Select the columns of the contract, so that no other column can cause an error."""
         return rows.select(*(name for name in rows.columns if name.lower() in self.schema.names))
 
     def texts_of(self, rows: DataFrame) -> list[str]:
-        """Return the columns of the contract that hold text."""
+        """Return the names of the contract's text columns in a frame."""
         texts = {field.name for field in self.schema if field.kind == ColumnKind.STRING}
         return [name for name in rows.columns if name.lower() in texts]
 
@@ -124,7 +124,7 @@ _OTHER_COLUMNS = (
     "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
     "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
 )
-# How Spark says that a file is gone which it reads; the last is Spark 3.5's.
+# Spark's error conditions for a missing file. The last one is from Spark 3.5.
 GONE = (
     "FAILED_READ_FILE.FILE_NOT_EXIST",
     "FAILED_READ_FILE.DBR_FILE_NOT_EXIST",
@@ -135,9 +135,9 @@ GONE = (
 
 
 class FeedDetection:
-    """Finds new rows by the table's change data feed in the versions in question, by its name.
+    """Finds new rows by the table's change data feed.
 
-    Only the commits of these versions are read, and the feed separates inserts from all other changes.
+    Only the commits of the versions in question are read. The feed separates inserts from all other changes.
     """
 
     def find_obstacle(self, spark: SparkSession, table: TableVersion) -> ClosedDetection | None:
@@ -145,9 +145,10 @@ class FeedDetection:
         return None if table.detail.is_on(FEED_PROPERTY) else ClosedDetection("its change data feed is off")
 
     def read(self, spark: SparkSession, table: TableVersion, since: int) -> AppendedRows | ClosedDetection:
-        """Return the rows that came in after a version.
+        """Return the rows that were added after a version.
 
-        Raises InputError for a commit that is neither an append nor a delete, and if files of the feed are gone.
+        Raises InputError for a commit that is neither an append nor a delete, and if files of the feed or commits
+        of the log are missing.
         """
         off = self.find_obstacle(spark, table)
         if off is not None:
@@ -187,7 +188,7 @@ class FeedDetection:
 
 
 def _count_changes(changes: DataFrame, table: TableVersion, since: int) -> Sequence[Row] | ClosedDetection:
-    """Count the rows of each kind in each commit, the first version first.
+    """Count the rows of each kind in each commit, in the order of versions.
 
     ``is_replaced`` is true if a text has the character that replaces invalid UTF-8.
     """
@@ -211,14 +212,14 @@ def _count_changes(changes: DataFrame, table: TableVersion, since: int) -> Seque
 
 
 def _vacuumed(table: TableVersion) -> InputError:
-    """Return the error that files are gone which the detection reads."""
+    """Return the error for vacuumed files that a detection needs."""
     return InputError.full_run_needed(
         f"files that were appended to {table.place!r} or removed from it since the last run have been vacuumed"
     )
 
 
 def _holds_undecodable(spark: SparkSession, table: TableVersion) -> bool:
-    """Return whether any text of the table is no UTF-8."""
+    """Return whether any text of the table is invalid UTF-8."""
     rows = table.snapshot.read(spark)
     bad = (F.when(~is_utf8(F.col(name)), name) for name in table.texts_of(rows))
     return bool(rows.where(F.coalesce(*bad).isNotNull()).limit(1).count())
@@ -238,7 +239,7 @@ damaged string
 """
 _NO_FILE = "PATH_NOT_FOUND"
 _UNMAPPED = "REMOVE COLUMN MAPPING"
-# Columns beside those of messages: the URI of a row's file, and whether its partition values are known.
+# Helper columns: the path of a row's file, and whether its partition values are known.
 _FILE, _KNOWN = "_sbroute_file", "_sbroute_known"
 _NO_VALUES = "Spark names a file of new messages in another way than before: its partition values are unknown"
 
@@ -263,7 +264,7 @@ class LogDetection:
         """Return the rows that were added after a version.
 
         Raises InputError for a commit that is neither an append, a delete nor maintenance, and if files are gone.
-        Raises StorageError where the log is damaged.
+        Raises StorageError if the log is damaged.
         """
         if table.detail.has_column_mapping:
             return _closed_by_mapping()
@@ -299,16 +300,16 @@ def _is_mapped(row: Row) -> bool:
 
 
 def _read_log(spark: SparkSession, table: TableVersion, versions: Sequence[int]) -> list[Row] | ClosedDetection:
-    """Return the actions of these commits that concern files, each with its version and operation.
+    """Return the actions on files and metadata of all these commits, each with its version and operation.
 
-    One commit each, none left out. Closed where a catalog does not let them be read by path, or keeps them
-    elsewhere. Raises InputError, StorageError.
+    Returns a closed detection if a catalog does not allow reading its log by path, or stores it elsewhere. Raises
+    InputError if commits are missing, and StorageError if the log is damaged.
     """
     files = [as_pattern(f"{table.detail.root}/_delta_log/{version:020d}.json") for version in versions]
     try:
         actions = _actions(spark, files)
     except Exception as error:
-        # Catalogs have many words for what they refuse; what it was is told where no other way is open.
+        # Catalogs refuse with many different errors. The cause is reported only if no other detection works.
         if table.location.is_name:
             return ClosedDetection(f"its log cannot be read by path: {first_sentence(error)}", error)
         if condition(error) != _NO_FILE:
@@ -342,7 +343,7 @@ def _actions(spark: SparkSession, files: list[str]) -> list[Row]:
 
 
 def check_appends(log: Iterable[Any], location: str) -> None:
-    """Refuse a log of anything but appends, deletes and maintenance.
+    """Refuse commits other than appends, deletes and maintenance.
 
     Raises InputError with the first such version.
     """
@@ -356,10 +357,10 @@ def check_appends(log: Iterable[Any], location: str) -> None:
 def _read_deletes(
     spark: SparkSession, table: TableVersion, since: int, log: Sequence[Row]
 ) -> AppendedRows | ClosedDetection:
-    """Return the rows that appends and deletes brought and took: by the feed if it has them, else by files.
+    """Return the rows that appends and deletes added and removed, by the feed if it has them, else by files.
 
-    The rows of files that only the later version has, less those of files that only the earlier one has, are the
-    difference between both versions.
+    The difference between both versions is the rows of files that only the later one has, minus the rows of files
+    that only the earlier one has.
     """
     fed = FeedDetection().read(spark, table, since)
     if isinstance(fed, AppendedRows):
@@ -394,7 +395,7 @@ def _read_changed(
     if by_path:
         rows = rows.unionByName(_read_files(spark, table, by_path, may_be_vacuumed=True), allowMissingColumns=True)
     if names:
-        # Delta reads the whole version for it: it skips no file by its name.
+        # Delta reads the whole version for this, because it cannot skip files by name.
         named = snapshot.read(spark).where(F.col("_metadata.file_name").isin(*sorted(names)))
         rows = rows.unionByName(table.contract_columns(named), allowMissingColumns=True)
     return rows
@@ -411,17 +412,17 @@ def _read_files(
 
     Names of folders are not used, because Delta lets a writer encode or choose them freely.
     """
-    # Only the columns of the contract, so that an odd type elsewhere is nobody's trouble; Delta writes no void.
+    # Read only the columns of the contract, so that no other type causes an error. Delta writes no void columns.
     wanted = table.contract_columns(table.snapshot.read(spark)).schema
     partition_columns = {name for values in partitions.values() for name in values}
     outside = [field for field in wanted if field.name in partition_columns]
     inside = [field for field in wanted if field not in outside and not isinstance(field.dataType, NullType)]
     files = {_absolute(table.detail.root, path): values for path, values in partitions.items()}
     try:
-        # Without this option Spark makes columns of folders that are called key=value.
+        # Without this option, Spark turns folder names like key=value into columns.
         reader = spark.read.schema(StructType(inside)).option("recursiveFileLookup", "true")
         rows = reader.parquet(*map(as_pattern, files))
-        # On Spark Connect nothing is looked up before the schema is asked for.
+        # Spark Connect looks up the files only when the schema is read.
         _ = rows.columns
     except AnalysisException as error:
         if not may_be_vacuumed or condition(error) != _NO_FILE:
@@ -447,13 +448,13 @@ def _with_partition_values(
     texts = Schema(tuple(Field(name, ColumnKind.STRING) for name in (_FILE, *(column.name for column in columns))))
     known_values = small_side(frame_of_tuples(spark, values_by_uri, texts).withColumn(_KNOWN, F.lit(True)))
     typed = {column.name: F.col(column.name).cast(column.dataType) for column in columns}
-    # Each file has one row there.
+    # The join adds no rows, because known_values has one row for each file.
     joined = rows.withColumn(_FILE, _file_of_row()).join(known_values.withColumns(typed), _FILE, how="left")
     return joined.where(_has_values()).drop(_FILE, _KNOWN)
 
 
 def _has_values() -> Column:
-    """Check that the partition values of a row are known: else it would be read wrongly, or be lost."""
+    """Return a condition that fails for unknown partition values, so that no row is misread or lost."""
     return F.when(F.col(_KNOWN), True).otherwise(F.raise_error(F.lit(_NO_VALUES)))
 
 
@@ -463,7 +464,7 @@ def _file_of_row() -> Column:
 
 
 def _absolute(root: str, path: str) -> str:
-    """Return a path as the log writes it: encoded like a URI, and relative unless it says otherwise."""
+    """Return the absolute, decoded path of a file that the log names by an encoded, mostly relative path."""
     if re.match(r"\A([A-Za-z][A-Za-z0-9+.-]*:|/)", path):
         return unquote(path)
     return f"{root}/{unquote(path)}"

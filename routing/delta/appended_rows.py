@@ -1,8 +1,8 @@
 """Read the rows by which two versions of a Delta table differ: appended messages, or changes of any table.
 
-Of two detections (`append_detection`) the first that works is taken. By the table's name: its change data feed, or
-its log if that can be read by path. A table that is given by path is read by its log, or by its feed if columns
-are mapped. The stream source is not used: it would need a checkpoint and a copy of the rows.
+The first of two detections that works is used (`append_detection`). For a table given by name, this is its change
+data feed, or else its log if that can be read by path. For a table given by path, it is its log, or else its feed
+if columns are mapped. The stream source is not used: it would need a checkpoint and a copy of the rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from routing.errors import InputError, RoutingError
 from routing.schemas import Schema
 from routing.sessions.existing_session import ExistingSession, condition
 
-# Spark's conditions for files, or log entries of a version, that are not there any more.
+# Spark's error conditions for missing files, and for missing log entries of a version.
 _GONE = ("PATH_NOT_FOUND", "DELTA_VERSION_NOT_FOUND", "DELTA_VERSIONS_NOT_CONTIGUOUS", *GONE)
 
 
@@ -135,9 +135,9 @@ def _cause(closed: Sequence[ClosedDetection]) -> Exception | None:
 def files_of(
     table: TableSnapshot, refused: Callable[[str], RoutingError] = InputError.full_run_needed
 ) -> Iterator[None]:
-    """Report missing files of a table's version within the block, by default of ``messages``.
+    """Report missing files of a table's version within the block.
 
-    ``refused`` creates the error from the sentence on the files.
+    ``refused`` creates the error from the sentence on the files, by default the error for ``messages``.
     """
     try:
         yield
@@ -153,14 +153,14 @@ def files_of(
 def check_files(
     spark: SparkSession, table: TableSnapshot, refused: Callable[[str], RoutingError] = InputError.full_run_needed
 ) -> None:
-    """Refuse a version of a table of which files are gone, before it is read (`files_of`).
+    """Refuse a version of a table with missing files, before it is read (`files_of`).
 
-    A name's version is found by reading it: a catalog may keep its paths to itself.
+    A table given by name is not checked until it is read, because a catalog may hide its paths.
     """
     if table.location.is_name:
         return
     with files_of(table, refused):
         files = [as_pattern(unquote(file)) for file in table.read(spark).inputFiles()]
         if files:
-            # The paths are looked up, the files are not read. Folders called key=value make no columns.
+            # This looks up the paths without reading the files. Folder names like key=value do not become columns.
             _ = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(files).columns

@@ -20,14 +20,14 @@ from routing.terms import JsonObject
 
 _COMMIT = re.compile(r"([0-9]{20})\.json")
 _STORED = re.compile(r"[0-9]{20}\.(?:json\Z|checkpoint\.)")
-# The property that announces a statement where the session refuses to mark the statement's commit itself.
+# The property that announces a statement if the session refuses to mark the statement's commit.
 ANNOUNCEMENT = "sbroute.restore"
 ERASING = "MERGE"
 """How a run deletes rows."""
 CommitInfo = JsonObject
-"""What a commit of Delta's log says of itself: operation, operationParameters, userMetadata and so on."""
+"""The commitInfo of a commit in Delta's log: operation, operationParameters, userMetadata and so on."""
 CommitInfos = list[tuple[int, CommitInfo]]
-"""Versions, each with what its commit says of itself."""
+"""Versions, each with the commit info of its commit."""
 
 
 def is_local(location: TableLocation) -> bool:
@@ -40,7 +40,7 @@ def has_commits(location: TableLocation) -> bool:
     log = Path(location.text, "_delta_log")
     if not is_local(location) or not log.is_dir():
         return False
-    # It stops at the first: a log may have thousands of files.
+    # Stop at the first, because a log may have thousands of files.
     with os.scandir(log) as files:
         return any(_STORED.match(file.name) for file in files)
 
@@ -59,7 +59,7 @@ def list_files(location: TableLocation) -> dict[int, Path]:
 
 
 def read_info(file: Path, location: TableLocation) -> CommitInfo:
-    """Read the commit info of a log file, empty where it has none. Raises StorageError where a line is no JSON."""
+    """Read the commit info of a log file, empty if it has none. Raises StorageError if a line is not JSON."""
     commit_info: CommitInfo = {}
     with file.open(encoding="utf-8") as lines:
         for line in lines:
@@ -73,7 +73,7 @@ def read_info(file: Path, location: TableLocation) -> CommitInfo:
 
 
 def read_marks(commit_infos: Iterable[tuple[int, CommitInfo]]) -> Iterator[TableCommit]:
-    """Yield commits with their marks; a commit may have announced a RESTORE, or the MERGE right after it."""
+    """Yield commits with their marks. An earlier commit may announce a RESTORE, or the MERGE right after it."""
     announced: CommitMark | None = None
     announced_by = -1
     for version, info in commit_infos:

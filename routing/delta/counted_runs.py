@@ -27,7 +27,7 @@ from routing.tables.read_rows import check_shape, read_rows
 from routing.tables.table_columns import Table, types_of
 from routing.terms import JsonObject, ReadRow, TableRow
 
-# The installed release of this package, and which one wrote a table: what a newer one wrote is left alone.
+# The installed release of this package, and the release that wrote a table. Tables of a newer one are refused.
 
 
 _RELEASE = RUNS.only("release")
@@ -52,14 +52,14 @@ def check_release(runs: Table, location: str) -> None:
 
 
 def refuse_newer(releases: Iterable[str], location: str) -> None:
-    """Raise OutputError where one of some releases is newer than this one."""
+    """Raise OutputError if one of the releases is newer than the installed one."""
     newest = newer_than(release(), releases)
     if newest is not None:
         raise OutputError.newer_release(location, newest, release())
 
 
 def newer_than(own_release: str, releases: Iterable[str]) -> str | None:
-    """Return the newest of the releases if it is newer than the own one. Other texts are skipped."""
+    """Return the newest of the releases if it is newer than ``own_release``. Other texts are skipped."""
     own_version = read_version(own_release)
     versions = [(version, text) for text in releases if (version := read_version(text)) is not None]
     if own_version is None or not versions:
@@ -70,13 +70,13 @@ def newer_than(own_release: str, releases: Iterable[str]) -> str | None:
 
 def read_version(text: str) -> Version | None:
     """Return the version in a text, or None for other texts such as ``unknown``."""
-    # A number of some thousand digits is a ValueError too.
+    # A number with thousands of digits also raises ValueError.
     with suppress(ValueError):
         return Version(text)
     return None
 
 
-# What is read of all runs, and of the last one.
+# The columns to read of all runs, and of the last one.
 _LISTED = RUNS.only("run_id", "finished_at", "release")
 _LAST = RUNS.only(
     *("run_id", "mode", "finished_at", "now", "next_due_at", "input_versions", "output_versions"),
@@ -155,9 +155,9 @@ def leave_out_missing(
 
 
 def open_left(opener: TableOpener, config: Config, last: LastRun, key: str) -> Table:
-    """Return an output as the last run that counts left it, or maintenance right after it: no row of another run.
+    """Return an output at the version of the last run that counts, or of maintenance right after it.
 
-    Raises OutputError where that version is not there, or is a table of another schema.
+    Raises OutputError if that version is missing, or if the table has another schema.
     """
     location, recorded = config.output[key], last.output_versions[key]
     opened = opener.find(f"output.{key}", location)
@@ -171,13 +171,13 @@ def open_left(opener: TableOpener, config: Config, last: LastRun, key: str) -> T
     return opened.rows if version == opened.version else opener.open_at(f"output.{key}", location, version)
 
 
-# A run that counts already: its row in ``runs``, for a second start under the same id.
+# Find the row of a run that already counts, for a second start with the same id.
 
 
 LONGEST_ID = 250
-"""Characters of a run id: as many as Airflow's have at most."""
+"""The maximum length of a run id, which is that of Airflow."""
 _EARLIER = RUNS.only("run_id", "finished_at", "outcome_counts")
-# What of a configuration decides what a run writes, each with the keys that do not.
+# The sections of a configuration that decide what a run writes, each with the keys that do not.
 _DECIDING: dict[str, tuple[str, ...]] = {
     # Both engines write the same rows.
     "resolve": ("engine",),
@@ -193,7 +193,7 @@ _AS_DECIDED = ("broadcast_limit", "duplicates_within")
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """A run that counts, as far as a later one is compared with it."""
+    """The facts of a run that counts, for comparison with a later one."""
 
     run_id: str
     finished_at: datetime
@@ -230,8 +230,8 @@ def find_recorded(
 ) -> TableRow | None:
     """Return the row of the recorded run with an id in the table ``runs``, or None.
 
-    ``now`` is the given time for retrying delayed messages. With ``erase``, the run must erase rows. Raises
-    RunError if that run had other settings, so that this is no retry.
+    ``now`` is the given time for retrying delayed messages. With ``erase``, the recorded run must have erased rows
+    too. Raises RunError if that run had other settings, so that this is not a retry.
     """
     if runs is None:
         return None
@@ -302,7 +302,7 @@ def _differences(
 
 
 def _is_moved(recorded: JsonObject, old: Any, current: JsonObject, new: Any) -> bool:
-    """Return True if two locations lead to one table of a folder that was moved as a whole, with its ``runs``."""
+    """Return True if two locations are one table in a folder that was moved together with its ``runs``."""
     if old is None or new is None:
         return False
     return relative_path(recorded["output"]["runs"], old) == relative_path(current["output"]["runs"], new)

@@ -1,7 +1,7 @@
-"""The view ``current_routes`` of a catalog: the rows of the last run that counts, and of no other, for SQL.
+"""Show SQL users only the rows of the last run that counts, in the view ``current_routes`` of a catalog.
 
-It names one version of ``resolved_routes`` and is replaced once the next run counts, so that a reader of it in
-between sees the counting run before, whole.
+The view names one version of ``resolved_routes``, and is replaced once the next run counts. Until then, readers
+see all rows of the run before.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _TABLE = re.compile(rf"\b(?:FROM|JOIN)\s+({_NAME})", re.IGNORECASE)
 
 
 def location_of_view(config: Config) -> TableLocation | None:
-    """Return the view's name: ``output.current_routes``, or else one beside ``resolved_routes``.
+    """Return the view's name: ``output.current_routes``, or by default a name next to ``resolved_routes``.
 
-    None where outputs are no names of a catalog.
+    Returns None if the outputs have no names in a catalog.
     """
     resolved = config.output["resolved_routes"]
     if not (resolved.is_name and config.output["runs"].is_name):
@@ -46,8 +46,8 @@ def location_of_view(config: Config) -> TableLocation | None:
 class ShownView:
     """The tables and the version behind a view.
 
-    ``tables`` are the folded full names of the tables that it selects from, or empty if it is no view. ``version``
-    is the shown version, or None if it names none.
+    ``tables`` has the full names, in lower case, of the tables that it selects from. They are empty if it is not a
+    view. ``version`` is the version that it names, or None.
     """
 
     tables: frozenset[tuple[str, ...]]
@@ -77,10 +77,10 @@ def find_view(spark: SparkSession, view: TableLocation) -> ShownView | None:
 def read_view(details: Mapping[str, str], catalog: str) -> ShownView:
     """Read the tables and the version of a view from DESCRIBE TABLE EXTENDED.
 
-    ``catalog`` is the default if the catalog of the view is missing there.
+    ``catalog`` is used if DESCRIBE does not name the catalog of the view.
     """
     text = _OTHER_THAN_CODE.sub(lambda match: match.group(1) or " ", details.get("View Text", ""))
-    # Where a name has fewer parts than three, the rest is that of the session which made the view.
+    # The catalog and namespace of the session that created the view complete a name with fewer than three parts.
     made_in = _parts(details.get("View Catalog and Namespace", "")) or (catalog.lower(),)
     pinned = _PINNED.search(text)
     names = (_parts(match.group(1)) for match in _TABLE.finditer(text))
@@ -89,13 +89,13 @@ def read_view(details: Mapping[str, str], catalog: str) -> ShownView:
 
 
 def _parts(name: str) -> tuple[str, ...]:
-    """Return the parts of a name as SQL writes it, folded."""
+    """Return the parts of a name in SQL, in lower case."""
     return tuple(part.strip("`").replace("``", "`").lower() for part in re.findall(_PART, name))
 
 
 @dataclass(frozen=True)
 class ViewRefusal:
-    """The reason why the view could not be updated. With ``is_stale``, there is a view of an older version."""
+    """The reason why the view could not be updated. With ``is_stale``, the name exists and shows other rows."""
 
     note: str
     is_stale: bool

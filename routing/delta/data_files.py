@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     import pyarrow
     from pyarrow.parquet import FileMetaData, ParquetWriter
 
-# Dictionaries of a part are written as they are up to so many bytes.
+# The most bytes of a part's dictionary that is written as a dictionary.
 _DICTIONARY_BYTES = 16 * 1024**2
-# Delta's statistics keep so many characters of a text.
+# The number of characters of a text in Delta's statistics.
 _CHARACTERS = 32
 _LAST_CHARACTER = "\U0010ffff"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -70,7 +70,7 @@ class DataFileWriter:
                 use_dictionary=names,
                 write_statistics=list(self.measured),
                 dictionary_pagesize_limit=_DICTIONARY_BYTES,
-                # Readers are to find texts, and not the dictionaries that they were written from.
+                # Readers must find texts, not the dictionaries from which they were written.
                 store_schema=False,
             )
         self._writer.write_table(rows, row_group_size=len(rows))
@@ -96,7 +96,7 @@ class DataFileWriter:
     def remove(self) -> None:
         """Delete the file."""
         if self._writer is not None:
-            # A full disk takes no end of the file either.
+            # On a full disk, closing the file fails too.
             with suppress(OSError):
                 self._writer.close()
             (self.folder / self.name).unlink(missing_ok=True)
@@ -104,7 +104,7 @@ class DataFileWriter:
 
 @dataclass
 class DataFiles:
-    """The files of one commit. They are removed if the block fails in which they are written."""
+    """The files of one commit. As a context manager, it removes them if its block fails."""
 
     folder: Path
     measured: Collection[str] = ()
@@ -117,7 +117,7 @@ class DataFiles:
         return self._writers[-1]
 
     def close(self) -> None:
-        """Finish all files. ``written`` then has them."""
+        """Finish all files, and list them in ``written``."""
         self.written = [file for writer in self._writers if (file := writer.close()) is not None]
 
     def remove(self) -> None:
@@ -136,14 +136,14 @@ class DataFiles:
 
 
 class RowSource(Protocol):
-    """Rows that are made while they are written."""
+    """Rows that are created while they are written."""
 
     def write_to(self, files: DataFiles) -> None:
         """Write all rows to files of a table's folder."""
 
 
 def _dictionaries_in(name: str, kind: Any) -> Iterator[str]:
-    """Yield the columns that are dictionaries, of a type and of those within it, as Parquet names them."""
+    """Yield Parquet's names of the dictionary columns in a type, including nested ones."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -156,7 +156,7 @@ def _dictionaries_in(name: str, kind: Any) -> Iterator[str]:
 
 
 def statistics_of(file_metadata: FileMetaData, names: Collection[str]) -> str:
-    """Return the statistics of a file for Delta's log, without columns whose values are unknown."""
+    """Return the statistics of a file for Delta's log, without columns whose limits are unknown."""
     statistics: JsonObject = {
         "numRecords": file_metadata.num_rows,
         "minValues": {},

@@ -2,8 +2,8 @@
 
 Spark reads a path without a scheme from the default file system of its cluster, which is HDFS on EMR and
 Databricks' own on Databricks. A Spark Connect server uses its own machine. This machine's disk may then have
-nothing at that path, or another table. So a session is asked once if it sees a file that was just created here. If
-there is no session yet, it is started if a setting names another file system.
+nothing at that path, or another table. Therefore this module checks once whether a session sees a file that was
+just created here. If a setting names another file system, a session is started for this check.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from routing.sessions.existing_session import condition, is_connect
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Read files as bytes by the Spark session: on object stores, in volumes, on a cluster's file system.
+# Read files as bytes with the Spark session, from object stores, volumes and a cluster's file system.
 #
-# Names are literal: Spark takes a path as a pattern, so the signs of patterns are escaped.
+# Spark reads a path as a pattern, so the special characters of names are escaped.
 
 
 _SIGNS = re.compile(r"([{}\[\]*?\\])")
@@ -51,19 +51,19 @@ class ListedFile:
 
 
 Folder = dict[str, "Folder | ListedFile"]
-"""What lies in a folder, by name."""
+"""The files and folders in a folder, by name."""
 
 
 def as_pattern(path: str) -> str:
-    """Return a path as Spark's readers take it, which matches that path alone."""
+    """Return a pattern for Spark's readers that matches only this path."""
     return _SIGNS.sub(r"\\\1", path)
 
 
 def is_there(spark: SparkSession, path: str) -> bool:
-    """Return True if the session finds something at a path. Raises OSError where it has no permission."""
+    """Return True if the session finds something at a path. Raises OSError without permission."""
     try:
         with _errors_of_files(path):
-            # The types are known without a look into the file; that it is there is checked before.
+            # Spark checks that the file exists, and knows the columns without opening it.
             return bool(_load(spark, [path]).columns)
     except FileNotFoundError:
         return False
@@ -89,7 +89,7 @@ def look(spark: SparkSession, path: str) -> Folder | ListedFile | None:
         for folder in folders:
             below = at.setdefault(folder, {})
             if isinstance(below, ListedFile):
-                # An object store may have a file and a folder of one name.
+                # An object store may have a file and a folder with the same name.
                 raise OSError(errno.ENOTDIR, "a file in it has the name of a folder", below.path)
             at = below
         at[name] = file
@@ -97,7 +97,7 @@ def look(spark: SparkSession, path: str) -> Folder | ListedFile | None:
 
 
 def read(spark: SparkSession, files: Sequence[ListedFile]) -> dict[str, bytes]:
-    """Return the content of files, by their paths. Raises OSError where one cannot be read."""
+    """Return the content of files by path. Raises OSError if one cannot be read, or has changed its size."""
     filled = [file for file in files if file.size]
     contents_read: dict[str, bytes] = {}
     if filled:
@@ -112,7 +112,7 @@ def read(spark: SparkSession, files: Sequence[ListedFile]) -> dict[str, bytes]:
 
 
 def _list(spark: SparkSession, path: str) -> Mapping[str, ListedFile]:
-    """Return every file below a path, by where it is on its file system."""
+    """Return every file below a path, by its normalised path."""
     from pyspark.sql import functions as F
 
     frame = _load(spark, [path])
@@ -128,7 +128,7 @@ def _list(spark: SparkSession, path: str) -> Mapping[str, ListedFile]:
 
 
 def _load(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    # A folder called key=value is a folder, and no column.
+    # Without this option, Spark turns folder names like key=value into columns.
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     return reader.load([as_pattern(path) for path in paths])
 
@@ -140,7 +140,7 @@ def normalize(path: str) -> str:
 
 @contextmanager
 def _errors_of_files(path: str) -> Iterator[None]:
-    """Convert Spark's errors to Python's errors of files."""
+    """Convert Spark's errors to Python's file errors."""
     try:
         yield
     except Exception as error:
@@ -149,15 +149,15 @@ def _errors_of_files(path: str) -> Iterator[None]:
         raise OSError(errno.EIO, first_sentence(error), path) from error
 
 
-# Where paths are Databricks' own, /Volumes among them, whatever its session would say.
+# If this is set, paths without a scheme are Databricks' own, such as /Volumes, whatever its session sees.
 _DATABRICKS = "DATABRICKS_RUNTIME_VERSION"
 _DEFAULT = "spark.hadoop.fs.defaultFS"
-# How a file names a default file system (in its older spelling too), or another folder of such files.
+# The settings by which a file names a default file system (also in the older spelling) or a folder of such files.
 _NAMES_ONE = re.compile(r"fs\.default|HADOOP_CONF_DIR|YARN_CONF_DIR|xi:include")
 _OF_HADOOP = ("core-site.xml", "hdfs-site.xml")
 _OF_SPARK = ("spark-defaults.conf", "spark-env.sh", *_OF_HADOOP)
 _FILE = re.compile(r"\Afile:/", re.IGNORECASE)
-# The answers of sessions, by the scheme of the paths: none, or file:.
+# Whether each session sees this machine's disk, by the scheme of paths: empty, or file:.
 _seen_by_session: WeakKeyDictionary[SparkSession, dict[str, bool]] = WeakKeyDictionary()
 
 
@@ -191,7 +191,7 @@ def _scheme_of(location: TableLocation) -> str | None:
 def _is_here(scheme: str, spark: SparkSession | None) -> bool:
     if not scheme and _DATABRICKS in os.environ:
         return False
-    # file: is the disk of the driver, which is this process but for Spark Connect.
+    # file: is the disk of the driver, which is this process except with Spark Connect.
     if spark is None or (scheme and not is_connect(spark)):
         return True
     seen_by_scheme = _seen_by_session.setdefault(spark, {})
@@ -201,17 +201,17 @@ def _is_here(scheme: str, spark: SparkSession | None) -> bool:
 
 
 def _sees_this_disk(spark: SparkSession, scheme: str) -> bool:
-    """Return True if a session finds a file, of a name that no other has, that has just been made on this disk."""
+    """Return True if a session finds a new file with a unique name on this disk."""
     with tempfile.NamedTemporaryFile(prefix="sbroute-") as file:
         try:
             return is_there(spark, scheme + Path(file.name).as_posix())
         except OSError:
-            # A session that may read no file of this disk reads its tables elsewhere.
+            # A session that cannot read files on this disk reads its tables elsewhere.
             return False
 
 
 def _names_another(settings: Mapping[str, str]) -> bool:
-    """Return whether a setting or a file of Spark may make a file system other than the disk the default."""
+    """Return whether a setting or configuration file may name a default file system other than the disk."""
     if _DEFAULT in settings or "PYSPARK_SUBMIT_ARGS" in os.environ:
         return True
     return any(_NAMES_ONE.search(text) for text in _texts_of_clusters())
@@ -225,7 +225,7 @@ def _texts_of_clusters() -> Iterator[str]:
         try:
             yield file.read_text(encoding="utf-8", errors="replace")
         except OSError:
-            # Most of these files do not exist; a file that this user may not read, Spark may not read either.
+            # Most of these files do not exist. If this user cannot read a file, Spark cannot either.
             continue
 
 

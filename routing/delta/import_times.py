@@ -19,11 +19,11 @@ from routing.tables.read_rows import read_rows
 from routing.tables.row_faults import phrase, time_text
 from routing.terms import ImportKind, ReadRow
 
-# Views of what has a history, or is no configuration. Every other one, and every script, speaks of what has none.
+# Views with a history (routes) or with traffic. All other views, and all scripts, have facts without a history.
 _OTHERS = ("routes", "conversation_endpoints", "transmission_queue")
 _SHOWN = 5
 AHEAD = timedelta(hours=1)
-"""Clocks of servers differ by less."""
+"""More than the clocks of servers differ."""
 
 
 def read_newest(opener: TableOpener, imports: TableLocation | None) -> dict[str, int]:
@@ -37,7 +37,7 @@ def note_unfinished(opener: TableOpener, journal: TableLocation | None) -> list[
     try:
         journal_table = None if journal is None else opener.find("tables.unfinished_imports", journal)
     except StorageError as error:
-        # Whoever may not read it may still read all that decides.
+        # A user who may not read the journal may still read all tables that decide.
         return [f"whether an import is not finished cannot be told: {error}"]
     if journal_table is None:
         return []
@@ -54,7 +54,7 @@ def note_unfinished(opener: TableOpener, journal: TableLocation | None) -> list[
 
 
 def say_unfinished(started_at: datetime | None, tables: Iterable[str]) -> str:
-    """Return the sentence on an import that was ended between its commits, or is at work."""
+    """Return the sentence on an import that was interrupted between its commits, or is still running."""
     names = ", ".join(sorted(tables))
     return (
         f"the import that began at {begun_at(started_at)} is not finished: {names} may hold a part of it,"
@@ -63,14 +63,14 @@ def say_unfinished(started_at: datetime | None, tables: Iterable[str]) -> str:
 
 
 def say_events(started_at: datetime | None) -> str:
-    """Return the sentence on an import of events that was ended between its commits, or is at work."""
+    """Return the sentence on an import of events that was interrupted between its commits, or is still running."""
     return (
         f"the import of events that began at {begun_at(started_at)} is not finished: the same command completes it"
     )
 
 
 def begun_at(started_at: datetime | None) -> str:
-    """Return the time of an import as sentences need it, or None if the journal does not have it."""
+    """Return the time of an import for a sentence, or a phrase if the journal does not have it."""
     if started_at is None:
         return "an unknown time"
     return started_at.isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -81,10 +81,10 @@ def _in_iso(micros: int) -> str:
 
 
 def newest_of(rows: Iterable[ReadRow]) -> dict[str, int]:
-    """Return by instance the time of the newest export or script of databases, services or the instance itself.
+    """Return for each instance the time of its newest export or script of databases, services or the instance.
 
-    ``rows`` are those of ``imports``, with aware times. One of a time that had not come when it was imported, as
-    release 0.2.0 took them, is of the time at which it was imported.
+    ``rows`` are rows of ``imports``, with aware times. Release 0.2.0 accepted times in the future. A time more
+    than `AHEAD` after the import is replaced by the time of the import.
     """
     newest: dict[str, int] = {}
     for row in rows:

@@ -1,7 +1,7 @@
-"""The outputs of a job as the order of its runs sees them (`protocol`).
+"""The interface to the outputs of a job that `protocol` uses.
 
-They have commits, runs leave their marks in these, and the last run that counts has recorded versions. Delta's
-tables (`ledger`) and the tests' log in memory are such outputs.
+Runs mark their commits to outputs, and the last run that counts has recorded versions. Delta tables (`ledger`) and
+the tests' log in memory implement the interface.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DELETE = "DELETE"
 """Delta's name of an operation that deletes rows."""
 _OURS = "sbroute"
 _RESTORE_OPERATION = RESTORE.upper()
-# What brings no rows in and takes none away, by the names that Delta and delta-rs have. All else counts.
+# Operations that add and remove no rows, as Delta and delta-rs name them. Any other operation changes content.
 _MAINTENANCE = frozenset(
     {
         *("OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", "COMPUTE STATS", "CLUSTER BY"),
@@ -81,8 +81,8 @@ def read_mark(text: str | None) -> CommitMark | None:
 class TableCommit:
     """One commit of a table's history. ``metadata`` is its unchanged user metadata.
 
-    ``restored`` is the version of a RESTORE. It is None if the commit names no version, such as a RESTORE to a
-    time.
+    ``restored`` is the version that a RESTORE brought back. It is None if the commit names no version, such as a
+    RESTORE to a time.
     """
 
     version: int
@@ -126,7 +126,7 @@ class LastRun:
 
     @property
     def turn(self) -> int:
-        """The place in the order of runs of the one that comes after this."""
+        """The turn of the run after this one: its place in the order of runs, as microseconds since 1970."""
         micros = int(self.finished_at.timestamp()) * 1_000_000 + self.finished_at.microsecond
         return micros + 1
 
@@ -140,41 +140,41 @@ class OutputLog(Protocol):
 
     @property
     def table_id(self) -> str:
-        """The id of the table, which no other table has."""
+        """The unique id of the table."""
 
     def commits_after(self, version: int) -> list[TableCommit]:
         """Return every commit after a version, in order. Raises HistoryGap if one is no longer in the log."""
 
     def commit(self, version: int) -> TableCommit | None:
-        """Return one commit; None if it is not in the log."""
+        """Return one commit, or None if it is not in the log."""
 
     def history(self) -> Iterable[TableCommit]:
         """Return the commits, the newest first, as far back as the log goes."""
 
     def identity(self, version: int) -> str | None:
-        """Return the digest of a commit, to be recorded; None if the commit is not in the log."""
+        """Return the digest of a commit to record, or None if the commit is not in the log."""
 
     def is_commit(self, version: int, identity: str) -> bool:
         """Return True if a recorded digest is that of the commit of this version."""
 
 
 class OutputTables(Protocol):
-    """The outputs of a job, as far as the order of its runs needs them."""
+    """The outputs of a job, with the operations that every run needs."""
 
     @property
     def keys(self) -> Iterable[str]:
-        """The configuration's keys of the outputs but ``runs``."""
+        """The configuration's keys of the outputs except ``runs``."""
 
     def place(self, key: str) -> str:
-        """Return a table's location, for sentences and marks."""
+        """Return a table's location, for messages and marks."""
 
     def open_logs(self, keys: Iterable[str]) -> Mapping[str, OutputLog]:
-        """Open the logs of the tables that exist, by key, as they are now; in any order."""
+        """Open the current logs of the tables that exist, by key and in any order."""
 
     def last_run(self, coming: str | None = None) -> tuple[OutputLog | None, LastRun | None]:
-        """Open the log of ``runs`` as it is now; return it, and the last run that counts by its newest version.
+        """Open the current log of ``runs``, and return it with the last run that counts.
 
-        Raises RecordedAlready where the one that is to come does, by its id.
+        Raises RecordedAlready if the run with the id ``coming`` already counts.
         """
 
     @abstractmethod
@@ -194,7 +194,7 @@ class OutputTables(Protocol):
 
 
 class MergingTables(OutputTables, Protocol):
-    """Outputs of which single rows can be replaced, as incremental runs do it."""
+    """Outputs in which single rows can be replaced, as in incremental runs."""
 
     @abstractmethod
     def merge(self, key: str, rows: Any, commit_mark: CommitMark, on: Sequence[str]) -> None:
@@ -202,11 +202,11 @@ class MergingTables(OutputTables, Protocol):
 
     @abstractmethod
     def replace(self, key: str, rows: Any, commit_mark: CommitMark, within: Any) -> None:
-        """Replace the rows within a range of time by others that are within it, in one commit."""
+        """Replace the rows within a time range by others within it, in one commit."""
 
 
 class ErasingTables(OutputTables, Protocol):
-    """Outputs of which single rows can be deleted."""
+    """Outputs in which single rows can be deleted."""
 
     @abstractmethod
     def erase(self, key: str, rows: Any, commit_mark: CommitMark) -> int:

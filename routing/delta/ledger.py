@@ -39,7 +39,7 @@ from routing.terms import ReadRow
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# In a session that takes the setting it marks the commit of a statement that has no options of its own.
+# This setting marks the commit of a statement without options, if the session accepts the setting.
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -56,17 +56,17 @@ class JobTables(OutputTables):
     notes: list[str] = field(default_factory=list)
     lacking: set[str] = field(default_factory=set)
     _runs: OpenedTable | None = field(default=None, init=False)
-    # The logs in which the newest version of each output was last seen.
+    # The log of each output when it was last opened.
     _logs: dict[str, TableLog] = field(default_factory=dict, init=False)
 
     @property
     def spark(self) -> SparkSession:
-        """The session, which may be started now."""
+        """The session, started now if necessary."""
         return self.opener.spark
 
     @property
     def keys(self) -> list[str]:
-        """The keys of the outputs but ``runs``."""
+        """The keys of the outputs except ``runs``."""
         return [key for key in self.config.output if key != "runs"]
 
     def place(self, key: str) -> str:
@@ -84,9 +84,9 @@ class JobTables(OutputTables):
         return logs
 
     def last_run(self, coming: str | None = None) -> tuple[TableLog | None, LastRun | None]:
-        """Open the log of ``runs`` as it is now; return it, and the last run that counts by its newest version.
+        """Open the current log of ``runs``, and return it with the last run that counts.
 
-        Raises RecordedAlready where the one that is to come does, by its id.
+        Raises RecordedAlready if the run with the id ``coming`` already counts.
         """
         log = self.open_logs(["runs"]).get("runs")
         self._runs = None if log is None else self._open("runs")
@@ -103,12 +103,12 @@ class JobTables(OutputTables):
             self._check_columns(key, self._runs if key == "runs" else self._open(key))
 
     def _open(self, key: str) -> OpenedTable | None:
-        """Return a table at the version at which it was last seen, None if it was not there."""
+        """Return a table at the version that was last seen, or None if it did not exist."""
         log = self._logs.get(key)
         return None if log is None else self.opener.find(f"output.{key}", self.config.output[key], log=log)
 
     def _is_recorded(self, commit_mark: CommitMark) -> bool:
-        """Return True if ``runs`` has a commit of a mark, among those since it was last looked at."""
+        """Return True if a commit to ``runs`` since its log was last opened has this mark."""
         before = self._logs.get("runs")
         log = self.open_logs(["runs"]).get("runs")
         known_version = -1 if before is None else before.version
@@ -116,9 +116,9 @@ class JobTables(OutputTables):
         return any(commit.commit_mark == commit_mark for commit in newer)
 
     def note_missing_columns(self, key: str) -> None:
-        """Remember a table that lacks columns, and note added ones.
+        """Remember a table that lacks columns, and note columns that users added.
 
-        Raises OutputError where it is no table of this job.
+        Raises OutputError if it is not a table of this job.
         """
         self.open_logs([key])
         self._check_columns(key, self._open(key))
@@ -139,7 +139,7 @@ class DeltaTables(JobTables):
     """A job's outputs that Spark writes."""
 
     def put(self, key: str, rows: DataFrame, commit_mark: CommitMark, *, adds: bool) -> None:
-        """Add rows to a table, or replace it by them."""
+        """Append rows to a table, or replace its rows."""
         columns = self.config.cluster_by if key == "resolved_routes" else ()
         if columns and not adds and key in self._logs:
             spark_tables.cluster_output(self.spark, key, self._logs[key], columns)
@@ -147,14 +147,14 @@ class DeltaTables(JobTables):
         self._put(key, rows, spark_tables.WriteOptions(commit_mark.as_text(), adds, widens, columns))
 
     def replace(self, key: str, rows: DataFrame, commit_mark: CommitMark, within: TimeRange) -> None:
-        """Replace the rows within a range by others that are within it, by a commit that is marked."""
+        """Replace the rows within a time range by others within it, in a marked commit."""
         options = spark_tables.WriteOptions(
             commit_mark.as_text(), adds=False, widens=key in self.lacking, within=within
         )
         self._put(key, rows, options)
 
     def merge(self, key: str, rows: DataFrame, commit_mark: CommitMark, on: Sequence[str]) -> None:
-        """Merge rows into a table by their key, by a commit that is marked. Raises StorageError."""
+        """Merge rows into a table by their key, in a marked commit. Raises StorageError."""
         location = self.config.output[key]
         with _marking(self.spark, location, commit_mark):
             spark_tables.merge(rows, f"output.{key}", location, on)
@@ -162,7 +162,7 @@ class DeltaTables(JobTables):
     def erase(self, key: str, rows: DataFrame, commit_mark: CommitMark) -> int:
         """Delete the rows that equal one of ``rows``, and return their number. Raises StorageError.
 
-        The columns of ``rows`` are compared, with conversation ids in any case.
+        Only the columns of ``rows`` are compared, and conversation ids without regard to case.
         """
         location = self.config.output[key]
         try:
@@ -215,17 +215,17 @@ def _put_by_spark(
     job: str,
     exists: bool,
 ) -> None:
-    """Write an output of a job by Spark, in one commit that is marked; ``exists``: the table was there before."""
+    """Write an output of a job with Spark, in one marked commit. ``exists`` is True for an existing table."""
     with creating(location, job):
         if not exists and (location.is_name or options.cluster_by):
-            # A catalog that makes a table together with its rows does not mark that commit.
+            # If a catalog creates a table together with its rows, that commit has no mark.
             spark_tables.create_output(rows.sparkSession, key, location, schema.optional(), options.cluster_by)
         spark_tables.put(rows, key, location, options)
 
 
 @contextmanager
 def _marking(spark: SparkSession, location: TableLocation, commit_mark: CommitMark) -> Iterator[None]:
-    """Mark the commit of a statement: by a setting, or where the session refuses that by a commit before."""
+    """Mark the commit of a statement by a setting, or by an earlier commit if the session refuses the setting."""
     from pyspark.errors import PySparkException
 
     before = find_setting(spark, _METADATA)
@@ -240,7 +240,7 @@ def _marking(spark: SparkSession, location: TableLocation, commit_mark: CommitMa
     try:
         yield
     finally:
-        # As its user has it.
+        # Leave the session as its user had it.
         if before is None:
             spark.conf.unset(_METADATA)
         else:
@@ -252,7 +252,7 @@ def identities_of(
 ) -> dict[str, dict[str, str]]:
     """Return the table_ids and commit_identities of inputs in a row of ``runs``, by key.
 
-    Nothing of one that has no versions.
+    Inputs without versions are left out.
     """
     read = {key: snapshot for key, snapshot in inputs.items() if isinstance(snapshot, spark_tables.TableSnapshot)}
     logs = {key: snapshot.open_log(session_owner) for key, snapshot in read.items()}
@@ -282,7 +282,7 @@ def check_versions(messages: spark_tables.Input) -> spark_tables.TableSnapshot:
 
 
 def check_succession(config: Config, last: LastRun) -> None:
-    """Refuse to continue from a run over other messages, other instances or a view. Raises InputError."""
+    """Refuse to continue from a run that read other messages, other instances or a view. Raises InputError."""
     now = str(config.tables["messages"])
     if last.messages != now and relative_path(last.runs, last.messages) != relative_path(
         str(config.output["runs"]), now
@@ -299,7 +299,7 @@ def check_succession(config: Config, last: LastRun) -> None:
 
 
 def _measured(key: str) -> list[str]:
-    """Return the columns of an output of which its log says the least and the greatest value."""
+    """Return the columns of an output whose minimum and maximum its log records."""
     return [*STATISTICS.get(key, ())]
 
 
@@ -312,17 +312,17 @@ class LocalOutputs(JobTables):
     """A job's outputs that delta-rs writes."""
 
     def put(self, key: str, rows: RowSource, commit_mark: CommitMark, *, adds: bool) -> None:
-        """Add rows to a table, or replace it by them. Raises StorageError."""
+        """Append rows to a table, or replace its rows. Raises StorageError."""
         location, schema = self.config.output[key], schemas.OUTPUTS[key]
         try:
             with creating(location, self.place("runs")):
-                # Before its files: a folder with files and no log is no table.
+                # Create the table before its files, because a folder with files but no log is not a table.
                 if not commits.has_commits(location):
                     _make(key, location, schema)
             with DataFiles(Path(location.text), _measured(key)) as files:
                 rows.write_to(files)
                 files.close()
-                # Opened now: whoever has tidied up meanwhile does no harm, and another run is told of afterwards.
+                # Open it only now, so that earlier maintenance does no harm. `protocol` detects other runs.
                 table = open_to_write(location)
                 is_change = bool(files.written) or not (adds or table.is_empty())
             if is_change:
@@ -387,9 +387,9 @@ class LocalOutputs(JobTables):
 class ReplacedOutput:
     """An output of section ``output``, checked before anything is computed.
 
-    ``job`` is the location of the job's table ``runs``. ``writer`` writes the output without Spark, and is None if
-    it must first be created. ``exists`` is True if the table exists. ``lacks`` has columns that an older release
-    did not write. ``notes`` names columns that users added.
+    ``job`` is the location of the job's table ``runs``. ``writer`` writes the output without Spark, is None if the
+    table must first be created, or has the reason why Spark must write it. ``exists`` is True if the table exists.
+    ``lacks`` has columns that an older release did not write. ``notes`` names columns that users added.
     """
 
     key: str
@@ -402,7 +402,9 @@ class ReplacedOutput:
     notes: tuple[str, ...] = ()
 
     def replace(self, rows: RowSource, metadata: str) -> LocalTable:
-        """Replace the table with delta-rs, and return it at its new version. ``metadata`` is the commit's.
+        """Replace all rows by delta-rs, and return the table at its new version.
+
+        ``metadata`` is the commit's user metadata.
 
         Raises StorageError, and the errors of creating the rows.
         """
@@ -418,7 +420,7 @@ class ReplacedOutput:
             raise StorageError.failed(self._writing, first_sentence(error)) from error
 
     def replace_by_spark(self, spark: SparkSession, rows: DataFrame, metadata: str) -> int:
-        """Replace the table by Spark, and return the version that made. Raises StorageError."""
+        """Replace all rows by Spark, and return the new version of the table. Raises StorageError."""
         options = spark_tables.WriteOptions(metadata, adds=False, widens=bool(self.lacks))
         _put_by_spark(rows, self.key, self.location, self.schema, options, self.job, self.exists)
         history = TableLog(ExistingSession(spark), self.location).history()

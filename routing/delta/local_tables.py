@@ -30,25 +30,25 @@ if TYPE_CHECKING:
     import pyarrow.dataset
     from deltalake import DeltaTable
 
-# A writer version with table features, checks, generated columns or a change feed is a later one.
+# Table features, checks, generated columns and change data feeds need a later writer version.
 _READER, _WRITER = 1, 2
-# It takes paths for URLs: by some it opens another folder, by others the process ends.
+# delta-rs reads a path as a URL. For these paths it opens another folder, or the process ends.
 _MISTAKEN = re.compile(r"[\x00-\x1f\x7f%\[\]\\^|]|/\.\.(?:/|\Z)")
-# A path in a log that is not one inside the table's folder.
+# A path in a log that is not inside the table's folder.
 _ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 _APPEND_ONLY = "delta.appendOnly"
 # How Arrow writes a bound that is null.
 _NULL_BOUND = "= null["
-# As often a commit is tried after those of others.
+# How often a commit is tried again after those of other writers.
 _TRIES = 20
-# The property of a field that Spark keeps the length of texts in, and how a fixed one is told there.
+# The property of a field in which Spark stores the length of texts, and how it writes a fixed length.
 _LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
 _FIXED = re.compile(r"(?<!var)char\(")
 
 
 @dataclass(frozen=True)
 class UnreadableTable:
-    """Why a table is not read by delta-rs."""
+    """The reason why delta-rs does not read or write a table."""
 
     why: str
 
@@ -61,7 +61,7 @@ def look_at_path(location: TableLocation) -> UnreadableTable | None:
 
 
 def open_local(location: TableLocation, version: int | None = None) -> DeltaTable | UnreadableTable:
-    """Open a table with a log on this disk at a version or the newest, or say why delta-rs cannot."""
+    """Open a table on this disk at a version or the newest, or return the reason why delta-rs cannot."""
     unfit = look_at_path(location)
     if unfit is not None:
         return unfit
@@ -71,7 +71,7 @@ def open_local(location: TableLocation, version: int | None = None) -> DeltaTabl
     try:
         table = DeltaTable(location.text, version=version)
     except DeltaError:
-        # Spark says what is wrong with it, if anything is.
+        # Spark then reads the table or reports what is wrong with it.
         return UnreadableTable("deltalake cannot open it")
     return _look_at_reading(table) or table
 
@@ -83,16 +83,16 @@ def _look_at_reading(table: DeltaTable) -> UnreadableTable | None:
     reader = table.protocol().min_reader_version
     if reader != _READER:
         return UnreadableTable(f"its reader version is {reader}")
-    # In the files these texts are as they came; Spark fills them up as it reads them.
+    # The files may have shorter texts, which Spark pads while it reads them.
     if any(_FIXED.search(str(field["metadata"].get(_LENGTH, ""))) for field in _fields_of(table)):
         return UnreadableTable("a column has texts of a fixed length, which are filled up with blanks")
-    # Those of a shallow clone are another table's.
+    # The files of a shallow clone belong to another table.
     paths = pyarrow.table(table.get_add_actions())["path"].to_pylist()
     return UnreadableTable("files of it lie elsewhere") if any(map(_ELSEWHERE.match, paths)) else None
 
 
 def find_id(location: TableLocation) -> str | None:
-    """Return the id of a table with a log on this disk, which a recreated table changes. None means ask Spark."""
+    """Return the id of a table on this disk, or None if only Spark can read it. A recreated table has a new id."""
     if not has_commits(location) or look_at_path(location) is not None:
         return None
     from deltalake import DeltaTable
@@ -105,13 +105,12 @@ def find_id(location: TableLocation) -> str | None:
 
 
 def dataset_of(folder: str, table: DeltaTable) -> pyarrow.dataset.Dataset:
-    """Return the rows of an open table, which are read later. Times in files of Spark are microseconds."""
+    """Return the rows of an open table without reading them yet. Times in files of Spark are microseconds."""
     from pyarrow.dataset import ParquetReadOptions
     from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
     options: Any = ParquetReadOptions(coerce_int96_timestamp_unit="us")
-    # By the file system that delta-rs brings, written in Python, every third process aborts as it ends
-    # (delta-rs issue 2184).
+    # With the Python file system of delta-rs, every third process aborts when it ends (delta-rs issue 2184).
     files = SubTreeFileSystem(folder, LocalFileSystem())
     rows = table.to_pyarrow_dataset(filesystem=files, parquet_read_options=options)
     return as_dataset(_without_null_bounds(rows, table))
@@ -180,7 +179,7 @@ def look_at_writing(folder: str, table: DeltaTable) -> LocalTable | UnreadableTa
 
 
 def _fields_of(table: DeltaTable) -> Iterator[JsonObject]:
-    """Return every field of a table, those of nested types too, as its log writes it."""
+    """Return every field of a table, including nested ones, as its log writes it."""
     return _fields(json.loads(table.schema().to_json()))
 
 
@@ -198,7 +197,7 @@ def _fields(schema: object) -> Iterator[JsonObject]:
 
 @dataclass(frozen=True)
 class LocalTable:
-    """A table that delta-rs writes. Each write is one commit, right after the version that is known of it."""
+    """A table that delta-rs writes. Each write is one commit, right after the known version."""
 
     folder: str
     table: DeltaTable
@@ -211,7 +210,7 @@ class LocalTable:
         *,
         properties: Mapping[str, str] | None = None,
     ) -> LocalTable:
-        """Create an empty table of reader version 1, without table features, and with some properties."""
+        """Create an empty table of reader version 1, with these properties and without table features."""
         from deltalake import DeltaTable
 
         created = DeltaTable.create(
@@ -223,7 +222,7 @@ class LocalTable:
         return cls(location.text, created)
 
     def holds_the_same(self, version: int) -> bool:
-        """Return True if the table is made of the same files, in the same columns, as at an earlier version."""
+        """Return True if the table has the same files and columns as at an earlier version."""
         from deltalake import DeltaTable
 
         before = DeltaTable(self.folder, version=version)
@@ -234,15 +233,16 @@ class LocalTable:
         return not _paths(self.table) or self.rows().count_rows() == 0
 
     def restore(self, version: int, metadata: str) -> None:
-        """Restore the table to an earlier version, by one commit."""
+        """Restore the table to an earlier version, in one commit."""
         self.table.restore(version, commit_properties=_only_next(metadata))
 
     def replace_rows(
         self, rows: RowSource, schema: Schema, measured: Collection[str] = (), metadata: str | None = None
     ) -> LocalTable:
-        """Replace all rows in one commit by rows that are created while they are written. Return its version.
+        """Replace all rows in one commit, and return the table at its new version.
 
-        The log gets the minimum and maximum of the ``measured`` columns.
+        The new rows are created while they are written. The log gets the minimum and maximum of the ``measured``
+        columns.
         """
         from deltalake import DeltaTable
 
@@ -261,13 +261,13 @@ class LocalTable:
         try:
             self._commit_files(files.written, schema, adds=adds, metadata=metadata)
         except Exception:
-            # delta-rs commits first, and may then fail at what follows a commit.
+            # delta-rs may fail after a successful commit.
             if not self._may_be_in_log(files.written):
                 files.remove()
             raise
 
     def _may_be_in_log(self, files: Sequence[DataFile]) -> bool:
-        """Return True if the commit after the known version names some files, or is damaged."""
+        """Return True if the commit after the known version names one of the files, or is damaged."""
         log = Path(self.folder, "_delta_log", f"{self.version + 1:020d}.json")
         if not log.exists():
             return False
@@ -293,12 +293,12 @@ class LocalTable:
         )
 
     def rows(self) -> pyarrow.dataset.Dataset:
-        """Return the rows of the version that is known."""
+        """Return the rows of the known version."""
         return dataset_of(self.folder, self.table)
 
     @property
     def version(self) -> int:
-        """The version that is known: the newest that was read or made here."""
+        """The known version, which is the newest that this object opened or wrote."""
         return int(self.table.version())
 
     def add_columns(self, fields: Iterable[Field]) -> None:
@@ -319,17 +319,17 @@ class LocalTable:
 
 
 def open_to_write(location: TableLocation) -> LocalTable:
-    """Open the newest version of a table that was looked at before (`look_at_writing`). Raises DeltaError."""
+    """Open the newest version of a table that `look_at_writing` accepted. Raises DeltaError."""
     from deltalake import DeltaTable
 
     return LocalTable(location.text, DeltaTable(location.text))
 
 
 def append_once(location: TableLocation, rows: pyarrow.Table, metadata: str, order: str, turn: int) -> bool:
-    """Add rows to a table, which gains the columns that it lacks, or make one of them.
+    """Append rows to a table, which gains the columns that it lacks, or create it with them.
 
-    Returns False, and adds nothing, where a commit of this ``order`` has had this turn or a later one. Of two that
-    try at once one comes first, and the other looks again.
+    Returns False and adds nothing if a commit of this ``order`` already has this turn or a later one. If two
+    writers try at once, one succeeds and the other checks the turn again. Raises CommitFailedError after 20 tries.
     """
     from deltalake import DeltaTable, Transaction, write_deltalake
     from deltalake.exceptions import CommitFailedError
@@ -360,7 +360,7 @@ def _paths(table: DeltaTable) -> set[str]:
 
 
 def _only_next(metadata: str | None = None, transactions: list[Any] | None = None) -> Any:
-    """Make a commit fail after another writer's: delta-rs would add it after that one otherwise."""
+    """Return properties that make a commit fail after another writer's, which delta-rs would otherwise retry."""
     from deltalake import CommitProperties
 
     custom_metadata = None if metadata is None else {"userMetadata": metadata}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# Commits of these take rows away and change none.
+# Operations that remove rows and change none.
 DELETES = ("DELETE", "TRUNCATE")
 # A file name that Delta's log and Spark write in the same way.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._=-]+")
@@ -17,8 +17,8 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9._=-]+")
 class LoggedFile:
     """A data file as the log names it.
 
-    ``partition`` has its partition values, None if the log does not list them. ``has_vector``: a deletion vector
-    hides some of its rows.
+    ``partition`` has its partition values, or None if the log does not list them. ``has_vector`` is True if a
+    deletion vector hides some of its rows.
     """
 
     path: str
@@ -46,12 +46,12 @@ class ChangedFiles:
 
     @property
     def has_plain_names(self) -> bool:
-        """Whether Spark can be asked for the rows of `names_for_delta`."""
+        """Whether Spark can select the rows of `names_for_delta` by file name."""
         return all(_PLAIN_NAME.fullmatch(name) for name in self.names_for_delta)
 
 
 def removes_rows(action: Any) -> bool:
-    """Return True if an action of the log takes rows away: it removes a file, or hides rows of one."""
+    """Return True if an action of the log removes rows, by removing a file or hiding rows of one."""
     removed, added = action["remove"], action["add"]
     return (removed is not None and removed["dataChange"]) or (
         added is not None and added["dataChange"] and added["deletionVector"] is not None
@@ -61,8 +61,8 @@ def removes_rows(action: Any) -> bool:
 def find_changed_files(log: Iterable[Any]) -> ChangedFiles:
     """Find the files that differ between two versions, from the actions of all commits between them.
 
-    Maintenance that only adds lists active files again, with other statistics. If it only removes, no row was left
-    in these files, or they are files of deletion vectors.
+    Maintenance that only adds files lists active files again, with other statistics. Maintenance that only removes
+    files removes files without rows, or files of deletion vectors.
     """
     actions = list(log)
     removing, adding = ({row["version"] for row in actions if row[kind] is not None} for kind in ("remove", "add"))

@@ -1,4 +1,4 @@
-"""Open tables: local ones without a JVM where delta-rs reads them rightly, all others by a Spark session."""
+"""Open tables: local ones without a JVM if delta-rs reads them correctly, all others with a Spark session."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class OpenedTable:
 
     @property
     def is_read_by_spark(self) -> bool:
-        """Whether Spark reads it, and not Arrow."""
+        """Whether Spark reads it instead of Arrow."""
         return is_frame(self.rows)
 
 
@@ -56,8 +56,8 @@ def say_nothing(_: str) -> None:
 class TableOpener:
     """Opens tables for one command or run.
 
-    ``start`` returns the Spark session when the first table needs one. ``settings`` are the configuration's own
-    for the session. ``on_note`` is called with a note on how each table is read. ``on_missing`` is called with a
+    ``start`` returns the Spark session when the first table needs one. ``settings`` are the session settings of
+    the configuration. ``on_note`` is called with a note on how each table is read. ``on_missing`` is called with a
     note on each missing optional table, by default ``on_note``. ``waiting`` is the block in which the session
     starts, which a run makes one of its stages. ``unfit`` is the reason why Spark reads and writes every table. If
     it is None, Spark only handles tables that delta-rs cannot. ``on_start`` is called with a note on the table
@@ -76,17 +76,17 @@ class TableOpener:
 
     @classmethod
     def of_session(cls, spark: SparkSession, on_note: Callable[[str], None] = say_nothing) -> TableOpener:
-        """Return one for a session that is there."""
+        """Return an opener for an existing session."""
         return cls(lambda: spark, on_note=on_note, _spark=spark)
 
     @classmethod
     def of_settings(cls, settings: Mapping[str, str], spark: SparkSession | None) -> TableOpener:
-        """Return one for a session that is there, or for one that is started by a configuration's settings."""
+        """Return an opener for an existing session, or for one that a configuration's settings will start."""
         return cls.of_session(spark) if spark else cls(lambda: session.start(settings), settings)
 
     @property
     def spark(self) -> SparkSession:
-        """The session, started now if it was not."""
+        """The session, started now if necessary."""
         if self._spark is None:
             with self.waiting():
                 self._spark = self.start()
@@ -97,7 +97,7 @@ class TableOpener:
         return self._spark
 
     def placed(self, key: str, location: TableLocation) -> TableLocation:
-        """Return a location with the disk that it is on. A session is asked if only it can decide.
+        """Return a location with the disk that it is on, and start the session if only it can decide.
 
         ``key`` is for `on_note`. Raises EnvironmentFault.
         """
@@ -135,7 +135,7 @@ class TableOpener:
         return None if newest is None else OpenedTable(newest.read(spark), newest.version)
 
     def exists(self, key: str, location: TableLocation) -> bool:
-        """Return whether anything exists at the location of an input, be it a table or not."""
+        """Return whether anything exists at the location of an input, a table or not."""
         location = self.placed(f"tables.{key}", location)
         if is_local(location):
             return os.path.lexists(location.text)
@@ -267,7 +267,7 @@ def find_shape(
     return check_shape(opened.rows, key, str(location), schema)
 
 
-# How the local engine opens tables: those on this machine's disk by delta-rs, and no other.
+# The local engine opens tables on this machine's disk with delta-rs, and no others.
 
 
 class LocalOpener(TableOpener):
@@ -279,7 +279,7 @@ class LocalOpener(TableOpener):
         super().__init__(_start_nothing, on_note=on_note, on_missing=on_missing)
 
     def placed(self, key: str, location: TableLocation) -> TableLocation:
-        """Return a location, which is one of this machine's disk if it is a path."""
+        """Return a location. A path is on this machine's disk."""
         return file_systems.place(location, None)
 
     def start_for(self, key: str, done: str, unfit: UnreadableTable) -> NoReturn:
@@ -289,7 +289,7 @@ class LocalOpener(TableOpener):
     def find_unfit(
         self, reads: Mapping[str, TableLocation], writes: Mapping[str, TableLocation]
     ) -> Iterator[tuple[str, str, UnreadableTable]]:
-        """Yield each table that only Spark reads or writes: its key, read or written, and why."""
+        """Yield each table that only Spark reads or writes: its key, ``read`` or ``written``, and the reason."""
         for locations, done in ((reads, "read"), (writes, "written")):
             for key, location in locations.items():
                 unfit = _find_unfit(self.placed(key, location), writes=locations is writes)

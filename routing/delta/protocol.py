@@ -39,8 +39,9 @@ class RunStart:
 
     ``logs`` has the logs of the outputs and of ``runs``, and ``ids`` the ids of these tables. ``left_over`` has
     the keys of outputs that differ from the last recorded run, for example by rows of unfinished runs, each with
-    a phrase on it. They are rolled back before anything is read. ``runs_since`` is the version of ``runs`` with
-    the last run. ``thinned`` has the keys of outputs with rows deleted since.
+    a phrase that describes the difference. They are rolled back before anything is read. ``runs_since`` is the
+    version of the newest commit to ``runs`` apart from maintenance (`_newest_content`). ``thinned`` has the keys
+    of outputs with rows deleted since.
     """
 
     run: CommitMark
@@ -76,7 +77,7 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
     all rows, so it only notes this. Raises StorageError if another run is recorded in the meantime.
     """
     run = CommitMark(RUN, run_id, tables.place("runs"), attempt=attempt)
-    # In this order: a run that ends in between has recorded versions that are newer than these, not older.
+    # Open the outputs before ``runs``: a run that ends in between then records newer versions than these.
     logs = dict(tables.open_logs(tables.keys))
     runs, last = tables.last_run(run_id)
     if last is None or runs is None:
@@ -113,7 +114,7 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
 
 
 def take_back(tables: OutputTables, start: RunStart) -> RunStart:
-    """Restore every output that holds something else to its recorded version. Raises StorageError."""
+    """Restore every output that differs from its recorded version. Raises StorageError."""
     if start.last is None or not start.left_over:
         return start
     versions, logs, notes = dict(start.versions), dict(start.logs), list(start.notes)
@@ -125,9 +126,9 @@ def take_back(tables: OutputTables, start: RunStart) -> RunStart:
 
 
 def commit(tables: OutputTables, start: RunStart, key: str, rows: Any, *, adds: bool) -> int:
-    """Commit rows to an output, and return the version of this run, in which all new rows are its own.
+    """Commit rows to an output, and return the version with this run's rows and no other new rows.
 
-    Raises StorageError, also if another run wrote there in the meantime, such as another attempt at this one.
+    Raises StorageError, also if another run or another attempt at this one wrote to the output in the meantime.
     """
     tables.put(key, rows, start.run, adds=adds)
     return _own_version(tables, start, key)
@@ -140,7 +141,7 @@ def merge(tables: MergingTables, start: RunStart, key: str, rows: Any, on: Seque
 
 
 def replace_within(tables: MergingTables, start: RunStart, key: str, rows: Any, within: Any) -> int:
-    """Replace the rows of an output within a range of time; returns the version as `commit` does."""
+    """Replace the rows of an output within a time range, and return the version as `commit` does."""
     tables.replace(key, rows, start.run, within)
     return _own_version(tables, start, key)
 
@@ -148,8 +149,8 @@ def replace_within(tables: MergingTables, start: RunStart, key: str, rows: Any, 
 def erase(tables: ErasingTables, start: RunStart, key: str, rows: Any) -> tuple[int, int]:
     """Delete rows from an output, and return this run's version and the number of deleted rows.
 
-    Like every commit of a run, it counts with the row in ``runs``. Otherwise the next run rolls it back. Raises
-    StorageError as `commit` does.
+    Like every commit of a run, it counts once the run's row is in ``runs``. Without that row, the next run rolls
+    it back. Raises StorageError as `commit` does.
     """
     count = tables.erase(key, rows, start.run)
     return _own_version(tables, start, key), count
@@ -157,7 +158,7 @@ def erase(tables: ErasingTables, start: RunStart, key: str, rows: Any) -> tuple[
 
 def _own_version(tables: OutputTables, start: RunStart, key: str) -> int:
     since = _own_commits(tables, start, key, tables.open_logs([key]).get(key))
-    # Delta leaves out a commit that changes nothing; a new table has one in any case.
+    # Delta makes no commit if nothing changes, but a new table always has one.
     return max(
         (c.version for c in since if c.commit_mark == start.run), default=max(start.versions.get(key, -1), 0)
     )
@@ -169,10 +170,10 @@ def finish(
     """Record a run in ``runs``, and check that its outputs still have its rows.
 
     Returns the recorded row and notes. ``written`` has the versions of this run. ``row`` has table_ids and
-    commit_identities of inputs by key, and those of the outputs are added here. Raises StorageError if another run
-    was faster.
+    commit_identities of inputs by key. This function adds those of the outputs. Raises StorageError if another
+    run wrote to a changed output or was recorded in the meantime.
 
-    An output at the version of the start is not looked up again. Any later commit to it comes after the recorded
+    An output that this run did not change is not looked up again. Any later commit to it comes after the recorded
     version, so the next run judges it.
     """
     changed = [key for key, version in written.items() if version != start.versions.get(key)]
@@ -195,8 +196,8 @@ def finish(
 def _record(tables: OutputTables, start: RunStart, row: ReadRow) -> bool:
     """Add the row of a run. Return False if another run has been recorded since this one began.
 
-    A RESTORE, a DELETE or a backup removes rows from ``runs``, but not the turns of these runs. All runs that
-    continue from there then have separate turns.
+    A RESTORE, a DELETE or a backup may remove rows from ``runs``, but the turns of these runs remain taken. Runs
+    that continue from such a version have separate turns.
     """
     turn = FIRST_TURN if start.last is None else start.last.turn
     if tables.record(row, start.run, turn):
@@ -208,7 +209,7 @@ def _record(tables: OutputTables, start: RunStart, row: ReadRow) -> bool:
 
 
 def _own_commits(tables: OutputTables, start: RunStart, key: str, log: OutputLog | None) -> list[TableCommit]:
-    """Return the commits to an output since a run began, from its log. Raises StorageError for those of others."""
+    """Return the commits to an output since this run began. Raises StorageError if another writer changed rows."""
     if log is None:
         return []
     since = log.commits_after(start.versions.get(key, -1))
@@ -241,7 +242,7 @@ def _see_that_it_stands(tables: OutputTables, start: RunStart, written: Mapping[
         return ()
     _, last = tables.last_run()
     if last is None or last.run_id != start.run.run_id:
-        # Another run has counted since: it began with what this one recorded.
+        # Another run has been recorded since, and it continued from this one.
         return ()
     notes = []
     for key in sorted(touched):
@@ -258,7 +259,7 @@ def _see_that_it_stands(tables: OutputTables, start: RunStart, written: Mapping[
 def _bring_back(
     tables: OutputTables, run: CommitMark, key: str, version: int, current: int
 ) -> tuple[int, OutputLog]:
-    """Restore a version by a marked commit, and return the version of that commit and the log with it."""
+    """Restore a version in a marked commit, and return the version of that commit and the new log."""
     restore_mark = replace(run, kind=RESTORE, version=version)
     tables.restore(key, version, restore_mark)
     log = tables.open_logs([key])[key]
@@ -269,7 +270,7 @@ def _bring_back(
 def _find_rows_of_run(
     last: LastRun, key: str, recorded: int, log: OutputLog | None, places: Collection[str]
 ) -> _Finding:
-    """Judge an output by its commits since a run recorded it; ``places`` are those of this job's ``runs``."""
+    """Judge an output by its commits since a run recorded it. ``places`` are the locations of ``runs``."""
     if log is None:
         return _Finding(f"the rows of run {last.run_id!r} no longer exist")
     if log.version < recorded:
@@ -290,9 +291,9 @@ def _find_rows_of_run(
 def _content_after(
     since: Iterable[TableCommit], key: str, recorded: int, is_of_a_run: Callable[[TableCommit], bool]
 ) -> _Finding:
-    """Judge the content of an output after the commits since a recorded version, which hold whole versions.
+    """Judge the content of an output by all commits since a recorded version.
 
-    A RESTORE brings in no row that was not there before: its content decides, not its author.
+    A RESTORE only brings back an earlier version, so that version decides, not the author of the RESTORE.
     """
     holds, now = {recorded: _Finding()}, _Finding()
     for c in since:
@@ -310,7 +311,7 @@ def _content_restored(restore: TableCommit, holds: Mapping[int, _Finding]) -> _F
     """Judge a table after a RESTORE. ``holds`` has the versions from the recorded one up to the RESTORE."""
     version = restore.restored
     if version is None:
-        # To a time, which may be that of any version.
+        # It restored a time, which may be that of any version.
         foreign = next((finding for finding in holds.values() if finding.why is not None), None)
         return foreign or _Finding(left_over="had been restored to another time")
     return holds.get(version, _Finding(left_over=f"had been restored to version {version}"))
@@ -319,9 +320,10 @@ def _content_restored(restore: TableCommit, holds: Mapping[int, _Finding]) -> _F
 def _look_at_unrecorded(
     tables: OutputTables, logs: Mapping[str, OutputLog], places: Collection[str]
 ) -> tuple[str, ...]:
-    """Return notes on content of the outputs before any recorded run. Raises OutputError for another job's.
+    """Return notes on outputs that have content although no run is recorded.
 
-    ``places`` has the locations of this job's table ``runs``.
+    ``places`` has the locations of this job's table ``runs``. Raises OutputError if another job wrote the content,
+    or if the log no longer shows who did.
     """
     notes = []
     for key, log in logs.items():
@@ -372,7 +374,7 @@ def _read_past(key: str, log: OutputLog) -> _Past:
             content_of, is_of_any_time = c.restored, c.restored is None
             continue
         shows_content = True
-        # What nobody has marked may be a change of rows that a run wrote.
+        # An unmarked commit may have changed rows that a run wrote.
         if c.commit_mark is not None:
             break
     return _Past(tuple(reversed(past)), shows_content or not past)
@@ -384,7 +386,7 @@ _NOT_IN_LOG = -1
 def _newest_content(newest_first: Iterable[TableCommit]) -> int | None:
     """Return the version of the last commit to ``runs`` apart from maintenance.
 
-    Returns None without any, and `_NOT_IN_LOG` if the log has been cleaned up that far.
+    Returns None if there is none, and `_NOT_IN_LOG` if it may be in the cleaned-up part of the log.
     """
     oldest = 0
     for c in newest_first:
@@ -395,7 +397,7 @@ def _newest_content(newest_first: Iterable[TableCommit]) -> int | None:
 
 
 def _places_in(commits: Iterable[TableCommit]) -> frozenset[str]:
-    """Return where the runs that made these commits to ``runs`` had that table."""
+    """Return the locations of ``runs`` in the marks of these commits."""
     return frozenset(c.commit_mark.runs for c in commits if c.commit_mark is not None)
 
 
@@ -403,11 +405,11 @@ def _places_in(commits: Iterable[TableCommit]) -> frozenset[str]:
 class _RunsAccount:
     """The state of ``runs``. A run continues from its newest row.
 
-    ``since`` is the version of the newest commit that counts. ``foreign`` is the commit that changed the rows of
-    runs, and ``restorable`` is the newest earlier version with these rows. ``places`` has the locations of
-    ``runs`` in the marks of runs with missing rows, because the tables may have been moved. ``unknown_before`` is
-    the oldest version in the log if the writer of the newest row is unknown. ``is_of_last`` is True if the run in
-    the newest row also made the newest commit that counts.
+    ``since`` is the version of the newest commit apart from maintenance. ``foreign`` is the commit that changed
+    the rows of runs, and ``restorable`` is the newest earlier version without such a change. ``places`` has the
+    locations of ``runs`` in the marks of its commits, because the tables may have been moved. ``unknown_before``
+    is the oldest version in the log if the writer of the newest row is unknown. ``is_of_last`` is True if the run
+    in the newest row also made the newest commit apart from maintenance.
     """
 
     since: int | None
@@ -419,9 +421,9 @@ class _RunsAccount:
 
     @classmethod
     def of_no_rows(cls, tables: OutputTables, runs: OutputLog | None) -> _RunsAccount:
-        """Read the newest commits of a table that has lost its rows, or is not there.
+        """Read the newest commits to ``runs`` if it is missing or has no rows.
 
-        Raises StorageError where a run counts that had no row before.
+        Raises StorageError if a run has been recorded in the meantime.
         """
         past = _Past() if runs is None else _read_past("runs", runs)
         newest = next((c for c in reversed(past.commits) if changes_content("runs", c)), None)
@@ -431,10 +433,10 @@ class _RunsAccount:
 
     @classmethod
     def of(cls, runs: OutputLog, last: LastRun, logs: Mapping[str, OutputLog]) -> _RunsAccount:
-        """Read the newest commits of the version in which the last run was found; ``logs`` are the outputs'."""
+        """Read the newest commits up to the version with the last run. ``logs`` has the logs of the outputs."""
         past = _read_past("runs", runs)
         since, places = _newest_content(reversed(past.commits)), _places_in(past.commits)
-        # By version the commit that no run made; None where the rows are those of runs.
+        # For each version, the foreign commit that changed its rows, or None if runs wrote all of them.
         foreign_in = dict[int, TableCommit | None]()
         newest, foreign = None, None
         for c in past.commits:
@@ -471,7 +473,7 @@ class _RunsAccount:
 
 
 def _are_recorded(runs: OutputLog, last: LastRun, logs: Mapping[str, OutputLog]) -> bool:
-    """Return whether ``runs`` and each output are the tables that the last run recorded, not older than then."""
+    """Return whether ``runs`` and each output are the tables of the last run, at its versions or later."""
     recorded_ids = last.table_ids
     # The first run records its row before the table has an id.
     if recorded_ids.get("runs", runs.table_id) != runs.table_id:
@@ -485,9 +487,9 @@ def _are_recorded(runs: OutputLog, last: LastRun, logs: Mapping[str, OutputLog])
 def _ids(
     tables: OutputTables, last: LastRun, logs: Mapping[str, OutputLog], account: _RunsAccount
 ) -> dict[str, str]:
-    """Return the ids of the tables that are there, without asking where the log shows the id.
+    """Return the ids of the existing tables, without a lookup if the log confirms the recorded id.
 
-    Raises OutputError where one is another than the recorded one.
+    Raises OutputError if an id differs from the recorded one.
     """
     ids = {}
     for key, log in logs.items():
@@ -502,7 +504,7 @@ def _ids(
 
 
 def _is_of_recorded(last: LastRun, key: str, log: OutputLog) -> bool:
-    """Return True if a log has the recorded commit, and a run marked it: no other table has such a commit."""
+    """Return True if a log has the recorded commit with a run's mark, which no other table has."""
     version, identity = last.output_versions.get(key), last.commit_identities.get(key)
     if version is None or identity is None or not log.is_commit(version, identity):
         return False

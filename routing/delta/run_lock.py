@@ -1,12 +1,12 @@
-"""Allow one run at a time on a local file system, with a lock file beside the table ``runs``.
+"""Allow one run at a time on a local file system, with a lock file next to the table ``runs``.
 
-The process with the lock of the file (flock) works. The operating system releases the lock at any end of that
-process, so the next run takes over the file of a killed run. Windows and some file systems have no such lock.
-There a second file names its owner: host, process and the start of that process. The next run takes over the file
-of an ended process of this host. The file of another host stays until it is removed.
+Only the process that holds the lock of the file (flock) works. The operating system releases the lock however that
+process ends, so the next run takes over the file of a killed run. Windows and some file systems have no such lock.
+They use a second file that names its owner: host, process and the start of that process. The next run takes over
+the file of an ended process of this host. The file of another host stays until it is removed.
 
-Object stores, catalogs and other places have no lock. There, and in any case, the last commit of a run decides
-(`ledger.record`).
+Object stores and catalogs have no lock. With or without a lock, the last commit of a run decides whether it counts
+(`protocol.finish`).
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ try:
 except ImportError:  # pragma: no cover - Windows has no flock.
     fcntl = None  # type: ignore[assignment]
 
-# A file system that has no locks, such as some of networks, says so by one of these.
+# Errors of file systems without locks, such as some network file systems.
 _NO_LOCKS = frozenset((errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS))
-# One that has no second names for files.
+# Errors of file systems without hard links.
 _NO_LINKS = frozenset((*_NO_LOCKS, errno.EPERM, errno.EMLINK, errno.EINVAL))
-# So many bytes of a lock file are read.
+# The most bytes that are read of a lock file.
 _MOST = 4096
 
 
 def lock_file(runs: TableLocation) -> Path | None:
     """Return the lock file of a table ``runs``, or None if the table is not on this machine's file system."""
     path = re.sub(r"\Afile:(//(?=/))?", "", runs.text)
-    # A configuration makes local paths absolute; whatever else is not absolute is a URI.
+    # A configuration makes local paths absolute, so any other text is a URI.
     if runs.is_name or runs.is_elsewhere or not Path(path).is_absolute():
         return None
     return Path(path + ".lock")
 
 
-# The locks of this process, by identity: the file of one may have been removed and made again by another.
+# The locks of this process, by identity: if a lock file was removed, another lock may have created it again.
 _held: dict[int, SystemLock | OwnedFile] = {}
 
 
 @contextmanager
 def only_run(runs: TableLocation, run_id: str) -> Iterator[None]:
-    """Lock the tables beside this one for one run. Raises StorageError where another run holds the lock."""
+    """Lock the tables of a job for one run. Raises StorageError if another run holds the lock."""
     file = lock_file(runs)
     if file is None:
         yield
@@ -110,7 +110,7 @@ class SystemLock:
 
     @classmethod
     def acquire(cls, file: Path, run_id: str) -> SystemLock:
-        """Return the lock. Raises StorageError where another process has it, OSError where there are no locks."""
+        """Return the lock. Raises StorageError if another process has it, and OSError without locks."""
         while True:
             descriptor = _open(file)
             try:
@@ -142,14 +142,14 @@ class SystemLock:
 
 @dataclass(frozen=True)
 class OwnedFile:
-    """A file that exists as long as its owner works. ``content`` names the owner."""
+    """A file that exists while its owner works. ``content`` names the owner."""
 
     file: Path
     content: bytes
 
     @classmethod
     def acquire(cls, file: Path, run_id: str) -> OwnedFile:
-        """Return the file. Raises StorageError where another process may have it."""
+        """Create and return the file. Raises StorageError if another process may own it."""
         owner = {
             "host": socket.gethostname(),
             "pid": os.getpid(),
@@ -203,7 +203,7 @@ class OwnedFile:
             return None
 
     def remove(self) -> None:
-        """Remove the file if its content is this one's: it may be another run's by now."""
+        """Remove the file if it still has this content. Otherwise it is another run's."""
         claimed_file = self.file.with_name(f"{self.file.name}.{os.getpid()}.removed")
         if self._read() != self.content:
             return
@@ -230,12 +230,12 @@ class OwnedFile:
 
 
 def _has_ended(owner: JsonObject) -> bool:
-    """Return True if an owner is a process of this host that does not run any more."""
+    """Return True if an owner is a process of this host that has ended."""
     pid, started = owner.get("pid"), owner.get("process_started")
     if owner.get("host") != socket.gethostname() or not isinstance(pid, int):
         return False
     now = find_process_start(pid)
-    # Another process may have the number by now.
+    # Another process may have this id by now.
     return now is None or (isinstance(started, str) and now != started)
 
 
@@ -266,7 +266,7 @@ def _open(file: Path) -> int:
             raise StorageError.no_lock_file(str(file)) from error
         raise
     status = os.fstat(descriptor)
-    # A file with no name left has just been removed; one with a second name belongs to something else.
+    # A file without a name has just been removed. A file with a second name belongs to something else.
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(descriptor)
         raise StorageError.no_lock_file(str(file))
@@ -282,7 +282,7 @@ def _stands(file: Path, descriptor: int) -> bool:
 
 
 def _write_holder(descriptor: int, holder: dict[str, object]) -> None:
-    """Write the holder to the open file, not by its name, which may be another file's by now."""
+    """Write the holder to the open file. Its name may belong to another file by now."""
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, json.dumps(holder).encode("utf-8"), 0)
 

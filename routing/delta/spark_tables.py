@@ -21,37 +21,36 @@ from routing.tables.column_comments import comments_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, SparkSession
 
-# What Spark's refusal says of a table: that there is none, or that it cannot be read at a version.
+# Spark's error conditions for a missing table, and for a table that cannot be read at a version.
 #
-# Told apart by the error's condition alone. What no list has is neither: a missing permission, a network that
-# fails.
+# Any other condition means something else, such as a missing permission or a failed network.
 
 
 _ABSENT = (
     *("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND", "NO_SUCH_CATALOG_EXCEPTION"),
-    # Of a name whose first part is no catalog.
+    # The first part of a name is not a catalog.
     "REQUIRES_SINGLE_PART_NAMESPACE",
     *("PATH_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND", "DELTA_FILE_OR_DIR_NOT_FOUND"),
 )
-# A name stands for a table of another format then, or for one that has lost its files; at a path there is none.
+# For a name, the table has another format or has lost its files. For a path, there is no table.
 _NOT_DELTA = ("DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION", "DELTA_MISSING_DELTA_TABLE")
 _WITHOUT_VERSIONS = (
-    # Views, to DESCRIBE HISTORY: of Spark 4, of Spark 3.5, of Delta.
+    # DESCRIBE HISTORY of a view, in Spark 4, Spark 3.5 and Delta.
     *("EXPECT_TABLE_NOT_VIEW", "_LEGACY_ERROR_TEMP_1013"),
     *("DELTA_CANNOT_DESCRIBE_VIEW_HISTORY", "DELTA_OPERATION_ON_VIEW_NOT_ALLOWED"),
-    # What is refused to a read at a version: of views and other formats, and of tables with row filters or masks.
+    # Reads at a version of views and other formats, and of tables with row filters or masks.
     *("UNSUPPORTED_FEATURE.TIME_TRAVEL", "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS"),
     *("FGAC_TIME_TRAVEL_NOT_SUPPORTED", "ROW_LEVEL_SECURITY_COLUMN_MASK_FEATURE_NOT_SUPPORTED"),
 )
 
 
 def is_absent(error: BaseException, location: TableLocation) -> bool:
-    """Return whether an error means that there is nothing, or at a path no Delta table."""
+    """Return whether an error means that no table has this name, or that this path has no Delta table."""
     return _is_one(error, _ABSENT) or (not location.is_name and is_no_delta(error))
 
 
 def is_no_delta(error: BaseException) -> bool:
-    """Return whether an error says that the table is no Delta table: of another format, or without its files."""
+    """Return whether an error says that the table has another format than Delta or has lost its files."""
     return _is_one(error, _NOT_DELTA)
 
 
@@ -61,13 +60,13 @@ def has_no_versions(error: BaseException, location: TableLocation) -> bool:
 
 
 def _is_one(error: BaseException, conditions: Iterable[str]) -> bool:
-    """Return True if an error has one of these conditions, or one below them."""
+    """Return True if an error has one of these conditions, or a subcondition."""
     error_condition = f"{condition(error)}."
     return any(error_condition.startswith(f"{known_condition}.") for known_condition in conditions)
 
 
-# Statistics on every column cost as much as the write itself. Files can be skipped by what lies together in them:
-# runs, times, perhaps instances. Ids and outcomes are in every file alike, so theirs would skip nothing.
+# Statistics on every column cost as much as the write itself. Files can be skipped only by columns with similar
+# values in each file: runs, times, perhaps instances. Every file has all kinds of ids and outcomes.
 STATISTICS: dict[str, tuple[str, ...]] = {
     "resolved_routes": ("enqueue_time", "instance_name", "decided_at", "run_id"),
     "rejected_messages": ("enqueue_time", "instance_name"),
@@ -79,7 +78,7 @@ _MEASURED = "delta.dataSkippingStatsColumns"
 
 
 def properties_of(key: str, cluster_by: Sequence[str] = ()) -> dict[str, str]:
-    """Return the properties with which an output is created; Delta clusters by columns with statistics alone."""
+    """Return the properties of a new output. Delta clusters only by columns with statistics."""
     names = dict.fromkeys((*STATISTICS.get(key, ()), *cluster_by))
     return {_MEASURED: ",".join(names)} if names else {}
 
@@ -97,7 +96,7 @@ class TableSnapshot:
 
     @property
     def name_in_sql(self) -> str:
-        """The table's name in a statement. Delta names a path."""
+        """The table's name in a statement. For a path it is Delta's name."""
         return str(sql_statements.sql_name(self.location))
 
     def read(self, spark: SparkSession) -> DataFrame:
@@ -124,13 +123,13 @@ class TableSnapshot:
 
 @dataclass(frozen=True)
 class UnversionedTable:
-    """A view, or a table of a catalog that cannot be read at a version: two reads of it may see other rows."""
+    """A view or catalog table that cannot be read at a version. Two reads of it may return different rows."""
 
     location: TableLocation
     version: None = None
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """Return the rows that it has whenever they are read."""
+        """Return the rows of the table at the time when they are read."""
         return sql_statements.read_named(spark.read, self.location)
 
 
@@ -171,7 +170,7 @@ def find_in(session_owner: HasSession, location: TableLocation, log: TableLog | 
     if not location.is_name:
         return newest
     try:
-        # A table with row filters may tell its history and refuse to be read at a version; a view may be broken.
+        # A table with row filters may show its history but refuse a read at a version. A view may be broken.
         _ = newest.read(session_owner.spark).schema
     except Exception as error:
         if isinstance(newest, TableSnapshot) and has_no_versions(error, location):
@@ -181,7 +180,7 @@ def find_in(session_owner: HasSession, location: TableLocation, log: TableLog | 
 
 
 def open_log(session_owner: HasSession, location: TableLocation) -> TableLog | UnversionedTable | None:
-    """Open the log of a table; None where none stands. Raises StorageError as `find` does."""
+    """Open the log of a table, or return None without a table. Raises StorageError as `find` does."""
     if commits.is_local(location) and not commits.has_commits(location):
         return None
     log = TableLog(session_owner, location)
@@ -200,13 +199,13 @@ def _is_gone(spark: SparkSession, location: TableLocation) -> bool:
     try:
         _ = UnversionedTable(location).read(spark).schema
     except Exception as error:  # noqa: BLE001
-        # What else is wrong is told when it is read.
+        # Reading the table reports any other error.
         return is_absent(error, location)
     return False
 
 
 def holds_files(spark: SparkSession, location: TableLocation) -> bool:
-    """Return whether a path or URI exists, be it a table or not. Raises StorageError."""
+    """Return whether a path or URI exists, as a table or otherwise. Raises StorageError."""
     try:
         _ = spark.read.format("binaryFile").load(location.text).schema
     except Exception as error:
@@ -268,9 +267,10 @@ T = TypeVar("T")
 def call_concurrently(
     session_owner: HasSession, do: Callable[[str], T], tables: Mapping[str, TableLocation]
 ) -> dict[str, T]:
-    """Call a function for the key of each table and return the results; all at the same time if Spark is asked.
+    """Call a function for the key of each table and return the results by key.
 
-    A look at a table takes Spark as long as a small query, nearly all of it waiting.
+    The calls are concurrent unless all tables are local. Looking up a table takes Spark as long as a small query,
+    nearly all of it waiting.
     """
     keys = list(tables)
     if all(commits.is_local(location) for location in tables.values()):
@@ -285,7 +285,7 @@ ORDER_OF_RUNS = "sbroute"
 
 
 def order_since(order: str, since: int | None) -> str:
-    """Return the application id of the turns of runs that continued from a version of ``runs``, or of all runs."""
+    """Return the application id for the turns of all runs, or of runs that continue from a version of ``runs``."""
     return order if since is None else f"{order} since {since}"
 
 
@@ -319,7 +319,7 @@ def put(rows: DataFrame, key: str, location: TableLocation, options: WriteOption
     properties = properties_of(key, options.cluster_by)
     if properties:
         writer = writer.option("delta.dataSkippingStatsColumns", properties[_MEASURED])
-    # Without a condition, an overwrite makes a table that is not clustered.
+    # Without a condition, an overwrite would end the clustering.
     if options.within is not None or (options.cluster_by and not options.adds):
         writer = sql_statements.replacing(writer, options.within)
     _save(writer, f"output.{key}", location)
@@ -430,7 +430,7 @@ def read_text(spark: SparkSession, uri: str) -> str:
         text = str(spark.read.text(uri, wholetext=True).collect()[0][0])
     except Exception as error:
         raise ConfigError.unreadable(uri, first_sentence(error)) from error
-    # What Spark puts, without a word, where bytes are no UTF-8.
+    # Spark silently replaces invalid UTF-8 by this character.
     if "\ufffd" in text:
         raise ConfigError.not_utf8(uri, text.count("\n", 0, text.index("\ufffd")) + 1)
     return text

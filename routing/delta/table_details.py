@@ -1,4 +1,4 @@
-"""Read the details of a Delta table: where its files lie, its properties, and the id that no other table has."""
+"""Read the details of a Delta table, such as its location, properties and unique id, and check its path."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TableDetail:
         return self.properties.get(name, "false").lower() == "true"
 
     def has_commit_time(self, version: int) -> bool:
-        """Return True if a commit holds its own time. Other times are those of files, which a copy changes."""
+        """Return True if a commit contains its time. Other times are those of files, which a copy changes."""
         since = int(self.properties.get("delta.inCommitTimestampEnablementVersion", 0))
         return self.properties.get("delta.enableInCommitTimestamps") == "true" and version >= since
 
@@ -51,7 +51,7 @@ def has_column_mapping(properties: Mapping[str, str]) -> bool:
 
 
 def detail(spark: SparkSession, location: TableLocation) -> TableDetail:
-    """Return the table's own description of itself."""
+    """Read the details of a table with Spark."""
     row = sql_statements.describe_detail(spark, location).collect()[0].asDict()
     return TableDetail(
         root=str(row["location"]).rstrip("/"),
@@ -62,7 +62,7 @@ def detail(spark: SparkSession, location: TableLocation) -> TableDetail:
     )
 
 
-# Whether a table can stand at a place, as far as a file system tells, before anything is read; ways between.
+# Check local paths before anything is read, and find relative paths.
 
 
 def check_writable(key: str, location: TableLocation) -> None:

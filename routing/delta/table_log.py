@@ -1,7 +1,7 @@
 """Read the commits of a Delta table at one moment, each with the digest that identifies it.
 
-Spark is not asked about a table on a local file system: the commits are files. Anywhere else DESCRIBE HISTORY
-lists them, the newest first. A statement costs about as much as a small query, so every fact is read once.
+The commits of a local table are read from its files, without Spark. For other tables, DESCRIBE HISTORY lists them,
+the newest first. A statement costs about as much as a small query, so every fact is read once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ _DIGESTED = (
 class TableLog:
     """The commits of a table, up to the newest one when the log was opened.
 
-    Older commits are read when they are needed. ``asked`` gives the session, which a local table does not need.
+    Older commits are read when they are needed. ``session_owner`` gives the session, which the commits of a local
+    table do not need.
     """
 
     def __init__(self, session_owner: HasSession, location: TableLocation, block: int = _BLOCK) -> None:
@@ -52,26 +53,26 @@ class TableLog:
 
     @cached_property
     def newest(self) -> int | None:
-        """The number of the newest commit, or None. Raises what Spark raises without a table."""
+        """The number of the newest commit, or None. Raises Spark's error if there is no table."""
         if self._files:
             return max(self._files)
         return next((version for version, _ in self._newest_first()), None)
 
     @property
     def version(self) -> int:
-        """The number of the newest commit, of a log that is known to have one."""
+        """The number of the newest commit. Raises ValueError if the log has none."""
         if self.newest is None:
             raise ValueError(f"the log of {self.location} has no commit")
         return self.newest
 
     @cached_property
     def detail(self) -> table_details.TableDetail:
-        """The table's own description of itself, by Spark."""
+        """The details of the table, read with Spark."""
         return table_details.detail(self._session_owner.spark, self.location)
 
     @cached_property
     def table_id(self) -> str:
-        """The id of the table, which no other table has; without Spark if the table is local."""
+        """The unique id of the table, read without Spark if the table is local and delta-rs can open it."""
         return find_id(self.location) or self.detail.table_id
 
     def commits_after(self, version: int) -> list[TableCommit]:
@@ -89,13 +90,13 @@ class TableLog:
         return commit_infos
 
     def commit(self, version: int) -> TableCommit | None:
-        """Return one commit; None if it is not in the log. Announced marks are ignored."""
+        """Return one commit, or None if it is not in the log. Announced marks are ignored."""
         info = self._info(version)
         return None if info is None else next(commits.read_marks([(version, info)]))
 
     def history(self) -> Iterator[TableCommit]:
         """Yield the commits, the newest first, back to the first gap in the log. Raises StorageError."""
-        # The commit that announces another comes before it.
+        # A commit waits until the older commit that may announce it has been read.
         waiting: CommitInfos = []
         for version, info in self._newest_first():
             waiting.append((version, info))
@@ -108,10 +109,10 @@ class TableLog:
         yield from reversed([*commits.read_marks(reversed(waiting))])
 
     def identity(self, version: int) -> str | None:
-        """Return the digest of a commit, to be recorded; None if the commit is not in the log.
+        """Return the digest of a commit to record, or None if the commit is not in the log.
 
         For a path, this is the SHA-256 of its log file. For a name, it is that of its row in the history, since a
-        catalog may hide its paths. A row without a mark is digested with its time, if the time is part of the
+        catalog may hide its paths. The digest of an unmarked row includes its time, if the time is part of the
         commit. A mark names one attempt at a run, so a marked row needs no time, and no DESCRIBE DETAIL.
         """
         if not self.location.is_name:
@@ -150,11 +151,11 @@ class TableLog:
             place += 1
 
     def _read_back(self, after: int) -> bool:
-        """Read older commits, at once all those after a version. Return False without any."""
+        """Read older commits, if possible all commits after a version at once. Return False if there are none."""
         known_count = len(self._rows)
         while len(self._rows) == known_count and not self._is_whole:
             if self._is_read:
-                # With room for commits that were added meanwhile.
+                # Leave room for commits that were added meanwhile.
                 wanted = self._rows[0][0] - after + self._limit if after >= 0 else 0
                 self._limit = max(self._limit * _GROWTH, wanted)
             self._read_block()
@@ -163,7 +164,7 @@ class TableLog:
     def _read_block(self) -> None:
         rows = sql_statements.describe_history(self._session_owner.spark, self.location, self._limit)
         oldest = self._rows[-1][0] if self._rows else None
-        # A commit that was added meanwhile is newer than those that were read.
+        # Skip commits that were added meanwhile: they are newer than those that were read before.
         self._rows += [(int(row["version"]), row) for row in rows if oldest is None or row["version"] < oldest]
         self._is_read, self._is_whole = True, len(rows) < self._limit
 
