@@ -1,1 +1,1 @@
-"""The order of a run: full, incremental, and its stages."""
+"""Run jobs by either engine: in full, incrementally or over a time window."""

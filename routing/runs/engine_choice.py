@@ -27,9 +27,9 @@ class SparkReason:
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """The engine of a command, and why it was taken.
+    """The engine of a command, and why it was chosen.
 
-    ``refusal`` is the local engine's error if Spark was taken because that engine cannot do the work.
+    ``refusal`` is the local engine's error if Spark was chosen because that engine cannot do the work.
     """
 
     engine: str
@@ -48,7 +48,7 @@ class EngineChoice:
         """Raise EnvironmentFault if Spark is chosen and pyspark is missing."""
         if self.is_local or find_spec("pyspark") is not None:
             return
-        # Packages of the local engine are missing as well, and they are the smaller ones.
+        # Packages of the local engine are missing too. The error names these, because they are smaller.
         if isinstance(self.refusal, EnvironmentFault):
             raise self.refusal
         raise EnvironmentFault.no_package("pyspark", "local").for_spark(self.why)
@@ -57,7 +57,7 @@ class EngineChoice:
 def choose_engine(named: str, reasons: Iterable[SparkReason]) -> EngineChoice:
     """Choose the engine that ``named`` asks for: ``spark``, ``local``, or ``auto``.
 
-    The reasons are looked for only as far as needed: Spark is taken for the first one. Raises the refusal of a
+    With ``auto``, the first reason chooses Spark, and further reasons are not looked for. Raises the refusal of a
     reason if the local engine is named.
     """
     if named == SPARK:
@@ -73,7 +73,7 @@ def choose_engine(named: str, reasons: Iterable[SparkReason]) -> EngineChoice:
 
 
 def find_session_reasons(*, is_job: bool = False) -> Iterator[SparkReason]:
-    """Yield the reason of a session that is given, or that a job is to have."""
+    """Yield the reasons to use Spark because a session is given, or because the command runs as a job."""
     if is_job:
         yield SparkReason("the command was started as a job", ConfigError.local_in_session())
     if session.is_given():
@@ -81,7 +81,7 @@ def find_session_reasons(*, is_job: bool = False) -> Iterator[SparkReason]:
 
 
 def find_run_reasons(config: Config) -> Iterator[SparkReason]:
-    """Yield the reasons of a run of the main job: its settings first, then its tables."""
+    """Yield the reasons to use Spark for a run of the main job: its settings first, then its tables."""
     resolve = config.resolve
     if resolve.mode != "full":
         refusal = ConfigError.only_with_spark(f"resolve.mode: {resolve.mode}", "or resolve.mode: full")
@@ -103,7 +103,7 @@ def find_run_reasons(config: Config) -> Iterator[SparkReason]:
 
 
 def _find_table_reasons(config: Config) -> Iterator[SparkReason]:
-    """Yield the reasons of the tables that a run reads and writes."""
+    """Yield the reasons to use Spark for the tables that a run reads and writes."""
     reads = {f"tables.{key}": location for key, location in config.tables.items()}
     if "imports" in config.import_tables:
         reads["tables.imports"] = config.import_tables["imports"]

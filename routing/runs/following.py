@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 LONGEST_PAUSE = timedelta(minutes=30)
-"""The longest pause after runs that failed, unless the usual one is longer."""
+"""The longest pause after failed runs, unless the usual one is longer."""
 
 
 def find_reason(opener: TableOpener, config: Config, now: datetime) -> str | None:

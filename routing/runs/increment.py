@@ -1,6 +1,6 @@
 """Read the inputs of an incremental run: new messages, messages to retry, and requests on record.
 
-The last recorded run (`ledger`) gives the frames for `compiling`. This module writes nothing.
+The frames go to `compiling`. This module writes nothing.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class StoredOutputs:
     """The outputs of earlier runs: the last recorded run, and the versions of the output tables by key.
 
     ``lacking`` has the keys of tables from an older release. The frames in ``frame_cache`` must stay until the run
-    has ended.
+    has ended. ``replaced`` selects the stored rows that a run over a window replaces.
     """
 
     config: Config
@@ -116,19 +116,19 @@ class StoredOutputs:
     replaced: Column | None = None
 
     def open(self, key: str) -> Table:
-        """Return an output table as the runs so far left it, by Arrow where that reads it."""
+        """Open an output table at its version, with Arrow if possible."""
         return self.opener.open_at(f"output.{key}", self.config.output[key], self.versions[key])
 
     def read(self, spark: SparkSession, key: str) -> DataFrame:
-        """Return an output table as the runs so far left it."""
+        """Read an output table at its version with Spark."""
         return with_columns_of(self.snapshot(key).read(spark), OUTPUTS[key])
 
     def snapshot(self, key: str) -> TableSnapshot:
-        """Return where an output table is, at the version that the runs so far left."""
+        """Return the location and version of an output table."""
         return TableSnapshot(self.config.output[key], self.versions[key])
 
     def read_kept(self, spark: SparkSession, key: str, columns: Sequence[str]) -> tuple[DataFrame | None, int]:
-        """Read some columns of an output table for several passes, and count its rows, or return None."""
+        """Return columns of an output table for several passes, or None without rows, and the number of rows."""
         known_count = count_by_files(self.open(key))
         count = self.read(spark, key).count() if known_count is None else known_count
         if count == 0:
@@ -169,13 +169,13 @@ def reduce_dialogs(
 ) -> DataFrame | None:
     """Return the dialogs of the conversations of new and retried messages, and changed dialogs, cached once.
 
-    The first run needs all dialogs, and few dialogs are not reduced: then it is None.
+    Returns None in the first run, which needs all dialogs, and if few dialogs are stored.
     """
     dialogs = tables.stored_dialogs
     if dialogs is None or stored.last is None:
         return None
-    # Dialogs are found by a 64-bit hash, which Spark looks up faster than texts. A few others may have the same
-    # one. A changed dialog may lack its id, which is a fault: null has a hash too.
+    # Dialogs are found by a 64-bit hash, which Spark looks up faster than texts. A few other dialogs may have the
+    # same hash. A changed dialog may lack its id, which is a fault. It is found too, because null has a hash.
     hash_of = F.xxhash64(spark_forms.conversation_id(F.col("conversation_id")))
     messages = [arrived.messages, *([] if tried.rows is None else [tried.rows])]
     hashes = [rows.select(hash_of.alias("hash")) for rows in messages]
@@ -235,16 +235,16 @@ def _withhold(
 
 
 def _stored_near(spark: SparkSession, arrived: Arrived, stored: StoredOutputs) -> DataFrame:
-    """Return the stored rows among which duplicates of new messages are looked for.
+    """Return the stored rows that new messages may duplicate.
 
-    All delayed messages are among them, however old they are. So a new message has no row in ``pending_messages``.
+    They include all delayed messages, however old, so that no new message has a row in ``pending_messages``.
     """
     names = [*pending.KEY, "enqueue_time"]
     rows, within = stored.read(spark, "resolved_routes").select(*names), stored.config.resolve.duplicates_within
     if within is not None:
         rows = validate.select_near(rows, arrived.messages, read_duration(within))
     if arrived.pending is not None:
-        # Those in quarantine have no row in resolved_routes, and rows of others may have been deleted.
+        # Messages in quarantine have no row in resolved_routes, and rows of others may have been deleted.
         rows = rows.unionByName(arrived.pending.select(*names))
     if stored.replaced is not None:
         is_kept = ~stored.replaced
@@ -267,7 +267,7 @@ def _with_left(
     wanted: dict[str, Sequence[str]] = {"new_route_requests": [*_REQUEST_KEY, *_ENDPOINT]}
     if "pending_messages" in last.output_versions:
         wanted["pending_messages"] = PENDING_MESSAGES.names
-    # All are tables as they stand: where they are large nothing is gained by keeping them.
+    # These are stored tables, so caching large ones gains nothing.
     left = run_concurrently(spark, lambda key: stored.read_kept(spark, key, wanted[key]), list(wanted))
     arrived = replace(arrived, requests=left[0][0])
     if "pending_messages" in wanted:
@@ -354,9 +354,9 @@ def count_unended(step: NewMessages) -> int:
 
 
 def _with_endpoints(listed_requests: DataFrame, requests: DataFrame, broadcasts: BroadcastBudget) -> DataFrame:
-    """Add to rows of `route_requests` the endpoints that earlier runs wrote of them."""
+    """Add to rows of `route_requests` the endpoints that earlier runs recorded for them."""
     opened = requests.where(openers.names_endpoint()).groupBy(*_REQUEST_KEY)
-    # A request has one row here, whatever is stored: the join keeps the number of requests.
+    # Each request has one row here, so the join keeps the number of requests.
     whose = broadcasts.join_side("the route requests of earlier runs", opened.agg(_smallest().alias("opened_by")))
     joined = listed_requests.join(whose.with_hint(), _REQUEST_KEY, how="left").withColumn(
         "tells", openers.names_endpoint()
@@ -379,7 +379,7 @@ def _with_retries(step: NewMessages, now: datetime) -> NewMessages:
 
 
 def not_on_record(requests: DataFrame, step: NewMessages, broadcasts: BroadcastBudget) -> DataFrame:
-    """Remove requests that are stored already: none is opened twice."""
+    """Remove requests that are already stored, so that none is opened twice."""
     if step.on_record is None:
         return requests
     record = broadcasts.join_side("the route requests of earlier runs", step.on_record)
@@ -387,7 +387,7 @@ def not_on_record(requests: DataFrame, step: NewMessages, broadcasts: BroadcastB
 
 
 def combine_rejected(sound: DataFrame, step: NewMessages, run_id: str, broadcasts: BroadcastBudget) -> DataFrame:
-    """Return the rows of ``rejected_messages``: the run's own, as they were read, and the duplicates."""
+    """Return the rows of ``rejected_messages``: the rejected rows as they were read, and the duplicates."""
     rows = sound
     if step.tried_again is not None:
         own_times = broadcasts.join_side(

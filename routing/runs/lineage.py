@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from openlineage.client.generated.base import DatasetFacet, OutputDatasetFacet, RunFacet
     from openlineage.client.transport import Transport
 
-# What OpenLineage calls a table and a run: names by which other tools know the same things.
+# Name tables and runs as OpenLineage does, so that other tools recognise them.
 
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(.*)", re.DOTALL)
-# The schemes that stand for one store, and the one by which OpenLineage knows it; names there begin with no slash.
+# The schemes of each store, and the one that OpenLineage uses. Names in these stores do not begin with a slash.
 _STORES = {
     **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
     **dict.fromkeys(("abfs", "abfss"), "abfss"),
@@ -52,19 +52,19 @@ def dataset_of(location: TableLocation, settings: LineageSettings) -> tuple[str,
 
 
 def uuid_of(run_id: str, runs: TableLocation) -> str:
-    """Return a run's id where it is a UUID, else one made of it and of its job's table ``runs``, ever the same."""
+    """Return a run's id if it is a UUID, or else a UUID that depends only on it and its job's table ``runs``."""
     try:
         if str(uuid.UUID(run_id)) == run_id.lower():
             return run_id.lower()
     except ValueError:
-        # An id of a scheduler's own.
+        # The id of a scheduler may be any text.
         pass
-    # As JSON, which writes every character in ASCII.
+    # JSON writes every character in ASCII.
     return str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([runs.text, run_id])))
 
 
 _COUNTED = {"resolved_routes": "rows_resolved", "rejected_messages": "rows_rejected"}
-# What of a run's row OpenLineage has no place of its own for.
+# The columns of a run's row for which OpenLineage has no field.
 _BESIDES = (
     *("mode", "as_of", "now", "rows_read", "rows_resolved", "rows_unchanged", "rows_rejected"),
     *("outcome_counts", "release"),
@@ -72,7 +72,7 @@ _BESIDES = (
 
 
 def check_client(config: Config) -> None:
-    """Raise EnvironmentFault where an event is wanted and OpenLineage's client is missing."""
+    """Raise EnvironmentFault if events are wanted and OpenLineage's client is missing."""
     if config.lineage.is_wanted:
         try:
             import openlineage.client.event_v2  # noqa: F401
@@ -81,7 +81,7 @@ def check_client(config: Config) -> None:
 
 
 def completed(config: Config, row: ReadRow) -> RunEvent:
-    """Return the event of a recorded run from its row of ``runs``, which does not have its own version."""
+    """Return the event of a recorded run from its row of ``runs``, which lacks the version of that table."""
     from openlineage.client.event_v2 import RunState
 
     versions = row["output_versions"]
@@ -93,7 +93,7 @@ def completed(config: Config, row: ReadRow) -> RunEvent:
 
 
 def failed(config: Config, run_id: str, started: datetime, ended: datetime, error: BaseException) -> RunEvent:
-    """Return the event of a run that ended in an error: without versions, since nothing of it counts."""
+    """Return the event of a run that failed. It has no versions, because nothing of the run counts."""
     from openlineage.client.event_v2 import RunState
     from openlineage.client.generated.error_message_run import ErrorMessageRunFacet
 
@@ -102,7 +102,7 @@ def failed(config: Config, run_id: str, started: datetime, ended: datetime, erro
     row = {"run_id": run_id, "started_at": started, "finished_at": ended}
     event = _event(config, RunState.FAIL, row, {"mode": mode}, {"errorMessage": why})
     event.inputs = _inputs(config, {})
-    # A full run leaves what is pending alone.
+    # A full run does not write pending_messages.
     written = [key for key in config.output if mode != "full" or key != "pending_messages"]
     event.outputs = _outputs(config, written, {}, {})
     return event
@@ -115,9 +115,9 @@ def _event(
     besides: Mapping[str, object],
     facets: Mapping[str, RunFacet],
 ) -> RunEvent:
-    """Return an event without datasets, of a ``row`` with run_id, started_at and finished_at.
+    """Return an event without datasets for a ``row`` with run_id, started_at and finished_at.
 
-    Its facet ``sbroute_run`` has these, and those of ``besides``.
+    Its facet ``sbroute_run`` has these columns and the values in ``besides``.
     """
     from openlineage.client.event_v2 import Job, Run, RunEvent
     from openlineage.client.generated.base import RunFacet
@@ -182,20 +182,20 @@ def _producer() -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: a time in UTC, as ISO 8601."""
+    """Return a value for JSON: a time as ISO 8601 in UTC, others as they are."""
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
     return dict(value) if isinstance(value, Mapping) else value
 
 
-# An event of OpenLineage on its way, to the server or file that the configuration names and nowhere else.
+# Send an event of OpenLineage, only to the server or file that the configuration names.
 #
-# Of OpenLineage's own environment variables and files only OPENLINEAGE_API_KEY is read: whatever others name
-# gets nothing.
+# Of OpenLineage's environment variables and files, only OPENLINEAGE_API_KEY is read. The others could name more
+# receivers.
 
 
 API_KEY = "OPENLINEAGE_API_KEY"
-# Seconds: for each answer of a server, and for all of it, since a server may answer drop by drop.
+# The timeouts for each answer of a server, and for all of them, because a server may answer in small pieces.
 ANSWER_SECONDS, TOTAL_SECONDS = 5.0, 10.0
 _THREAD = "lineage event"
 
@@ -213,7 +213,7 @@ def send(
     of a server.
     """
     faults: list[str] = []
-    # Nobody waits for this thread when the process ends: what does not answer holds nothing up.
+    # The process does not wait for a daemon thread when it ends, so a server that never answers cannot block it.
     thread = threading.Thread(
         target=_send, args=(make, settings, answer_seconds, faults), name=_THREAD, daemon=True
     )
@@ -233,13 +233,13 @@ def _send(
             transport.emit(make())
         finally:
             transport.close()
-    # Whatever goes wrong here is told, and no reason for a run that counts to fail.
+    # Any error is only reported, because it must not fail a run that counts.
     except Exception as error:  # noqa: BLE001
         faults.append(first_sentence(error))
 
 
 def _transport(settings: LineageSettings, answer_seconds: float) -> Transport:
-    """Create the transport of the settings. Raises ValueError for a key that no header takes."""
+    """Create the transport of the settings. Raises ValueError for a key that a header cannot contain."""
     if settings.file is not None:
         from openlineage.client.transport.file import FileConfig, FileTransport
 
@@ -249,10 +249,10 @@ def _transport(settings: LineageSettings, answer_seconds: float) -> Transport:
 
     key = os.environ.get(API_KEY, "").strip()
     if not (key.isascii() and key.isprintable()):
-        # The libraries below would put the key into their own error.
+        # The libraries would put the key into their errors.
         raise ValueError(f"{API_KEY} holds characters that no header takes")
     session = Session()
-    # A server that leads elsewhere gets no event there: a POST that is led on becomes a GET.
+    # Do not follow redirects: they turn a POST into a GET, so the event would be lost.
     session.max_redirects = 0
     return HttpTransport(
         HttpConfig(

@@ -1,4 +1,4 @@
-"""Run by the local engine: full runs over tables of this machine's disk, by Arrow and delta-rs, without Java."""
+"""Run jobs in full by the local engine: on this machine's disk, with Arrow and delta-rs, without Java."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def local_engine(opener: LocalOpener, notes: Iterable[str] = (), rows_at_once: i
 
 
 def run_full_locally(inputs: RunInputs, rows_at_once: int) -> RunResult:
-    """Read, check, decide, commit, count. Raises InputError, then StorageError and InternalError."""
+    """Read, check, decide, commit and count. Raises InputError, then StorageError and InternalError."""
     clock, options = inputs.clock, inputs.options
     with clock.stage("read"):
         tables = _open_tables(inputs)
@@ -136,7 +136,7 @@ def run_full_locally(inputs: RunInputs, rows_at_once: int) -> RunResult:
             request_rows = TableRows(partial(requests.tables, options.missing_route_namespace, options.run_id))
         versions["new_route_requests"] = _commit(inputs, "new_route_requests", request_rows)
         if requests is not None:
-            # Nothing else refers to those that are written, so that their memory is free.
+            # This drops the last references to the written requests, which frees their memory.
             requests, request_rows = requests.drop_lone(), None
         resolved = ResolvedRows(scan, requests, options.run_id)
         versions["resolved_routes"] = _commit(inputs, "resolved_routes", resolved)
@@ -191,7 +191,7 @@ def _scan_messages(
 
 
 def _find_requests(scan: MessageScan, clock: StageClock) -> FoundRequests | None:
-    """Return the requests that messages open or wait for, or None without a stage if none can ask."""
+    """Return the requests that messages open or wait for, or None if no message can ask."""
     if not open_requests.may_any_ask(scan):
         return None
     with clock.stage("requests"):
@@ -241,7 +241,7 @@ class ResolvedRows:
 
 @dataclass(frozen=True)
 class TableRows:
-    """Rows that come as tables."""
+    """Rows in several Arrow tables."""
 
     tables: Callable[[], Iterable[pyarrow.Table]]
 

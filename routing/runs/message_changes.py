@@ -28,8 +28,8 @@ _PENDING = "pending_messages"
 class NewAndDeleted:
     """The new rows of ``messages``, conformed, and the messages that were deleted since the last run.
 
-    ``count`` is the number of new rows, None if it is unknown. ``deleted`` has `deletes.MESSAGE_ROW` of messages
-    without any row left, None if no message was deleted.
+    ``count`` is the number of new rows, or None if it is unknown. ``deleted`` has `deletes.MESSAGE_ROW` of
+    messages without any row left, or is None if no message was deleted.
     """
 
     messages: DataFrame
@@ -111,7 +111,7 @@ class DialogChanges:
         return self.conversations is None and not self.are_unknown
 
     def suspects(self, last: LastRun | None) -> Suspects:
-        """Return the dialogs that the last run has not found valid. A run needs all changed ones."""
+        """Return the dialogs that the last run did not find valid. A run reads all changed ones."""
         if self.are_unknown or (last is not None and last.quarantined_instances):
             return Suspects.ALL
         return Suspects.NONE if self.is_none else Suspects.NEEDED
@@ -144,7 +144,7 @@ def find_dialog_changes(inputs: RunInputs, frame_cache: FrameCache) -> DialogCha
 class TakenOut:
     """The versions of outputs from which rows of deleted messages were deleted, and how many rows.
 
-    ``erased`` is None unless the run was asked to erase.
+    ``erased`` is None unless the run erases.
     """
 
     versions: Mapping[str, int] = field(default_factory=dict)

@@ -98,7 +98,7 @@ class Resolution:
     def _repr_html_(self) -> str:
         """Return the summary for a notebook.
 
-        Many messages only get their number, because counting them takes a run.
+        For many messages, return only their number, because counting them by outcome takes a pass over all.
         """
         if self.messages is not None and self.messages > self.most_counted:
             return (
@@ -108,7 +108,7 @@ class Resolution:
         try:
             rows = self.summary().collect()
         except Exception as error:  # noqa: BLE001
-            # A notebook shows an object even where its session has stopped.
+            # A notebook shows an object even if its session has stopped.
             return f"<p>The messages cannot be counted: {escape(first_sentence(error))}</p>"
         head = "".join(f"<th>{name}</th>" for name in ("outcome", "reason", "messages"))
         body = "".join(
@@ -249,7 +249,7 @@ def run_with(
 
 
 def spark_engine(opener: TableOpener, limits: FrameLimits = FRAME_LIMITS) -> RunEngine:
-    """Return the engine that resolves and writes by Spark, in full and incremental mode."""
+    """Return the engine that resolves and writes by Spark, in any mode."""
     return RunEngine(SPARK, opener, DeltaTables, partial(spark_runs.resolve, limits=limits))
 
 
@@ -282,7 +282,7 @@ def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
     names = ("resolved_routes", "new_route_requests", "rejected_messages")
     frames = {key: spark_tables.TableSnapshot(config.output[key], versions[key]).read(spark) for key in names}
     if recorded_rows[0]["mode"] != "full":
-        # An incremental run adds to what earlier runs wrote.
+        # An incremental run adds to the rows of earlier runs.
         frames = {key: frame.where(F.col("run_id") == run_id) for key, frame in frames.items()}
     resolved, requested, rejected = (frames[key] for key in names)
     return Resolution(resolved, requested, rejected, messages=recorded_rows[0]["rows_read"])

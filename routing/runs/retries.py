@@ -1,7 +1,7 @@
 """Choose which delayed messages an incremental run decides again.
 
-A delayed message keeps its decision as long as nothing changes that can reach it. Then it is not decided again,
-and has no new row.
+A delayed message keeps its decision as long as nothing changes that can affect it. Then it is not decided again,
+and gets no new row.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def choose(
 ) -> Retries:
     """Choose the delayed messages that are decided again at ``now``.
 
-    Before the time of the last run, and over tables of release 0.2.0, these are all of them.
+    All are chosen if ``now`` is before the last run, or if a change since then can reach all of them (`_compare`).
     """
     last, waiting = inputs.start.last, arrived.pending
     if last is None:
@@ -90,8 +90,8 @@ def choose(
 class _InputChanges:
     """The changes since the last run.
 
-    With ``reaches_all``, any delayed message may get another decision. With ``reaches_asking``, a message that
-    may ask for a route. ``conversations`` are those whose messages may get one.
+    With ``reaches_all``, any delayed message may get another decision. With ``reaches_asking``, any message that
+    may ask for a route may get one. ``conversations`` has the conversations whose messages may get one.
     """
 
     reaches_all: bool
@@ -136,7 +136,7 @@ def _count_reachable(pending: DataFrame, changes: _InputChanges, now: datetime) 
 
 
 def _is_due(changes: _InputChanges, now: datetime) -> Column:
-    """Return whether time may have changed the decision of a row, or the row has lost its last row.
+    """Return whether a row is due by now, or has lost its last row in ``resolved_routes``.
 
     If the inputs are the same, so are the instances in quarantine, and their messages wait. The result is never
     null.
@@ -161,7 +161,7 @@ def _select(
         reached = changes.conversations.where(F.col("id").isNotNull()).withColumn("is_reached", F.lit(True))
         dialogs = broadcasts.join_side("the conversations of changed dialogs", reached)
         same = conversation_id(F.col("conversation_id")) == F.col("id")
-        # A conversation has one row there, so the join keeps the number of rows.
+        # Each conversation has one row in dialogs, so the join keeps the number of rows.
         pending = pending.join(dialogs.with_hint(), same, how="left").drop("id")
         is_reached = F.col("is_reached").isNotNull()
     is_due = _is_due(changes, now) | is_reached
@@ -173,7 +173,7 @@ def _select(
         services = services.unionByName(new.select(*SERVICE_KEY))
     named = services.where(F.col("instance_name").isNotNull() & F.col("to_service_name").isNotNull()).distinct()
     side = broadcasts.join_side("the services of new messages", named.withColumn("is_asked", F.lit(True)))
-    # A service stands there once, so the join keeps the number of rows.
+    # Each service has one row in side, so the join keeps the number of rows.
     marked = look_up(pending, side, SERVICE_KEY)
     is_asked = F.col("may_ask") & F.col("is_asked").isNotNull()
     return marked.where(is_due | F.coalesce(is_asked, F.lit(False))).drop("is_asked", "is_reached")

@@ -1,4 +1,4 @@
-"""Open the inputs of a run by Spark, and commit its outputs."""
+"""Open the inputs of a run with Spark, and commit its outputs."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def read_inputs(inputs: RunInputs, frame_cache: FrameCache) -> validate.InputTab
     spark = inputs.opener.spark
 
     def read_frames() -> Mapping[str, DataFrame]:
-        """Read them by Spark. Several passes read these too."""
+        """Read the configuration with Spark, and cache tables without versions for several passes."""
         snapshots = {key: inputs.inputs[key] for key in tables if key in SETTINGS}
         rows = {key: snapshot.read(spark) for key, snapshot in snapshots.items()}
         loose = [key for key, snapshot in snapshots.items() if isinstance(snapshot, spark_tables.UnversionedTable)]
@@ -100,8 +100,8 @@ _READ_AGAIN = ("messages", "dialogs")
 def telling_what_may_change(inputs: Mapping[str, spark_tables.Input]) -> Iterator[None]:
     """Add to errors in the block that an input without versions may have changed between two passes.
 
-    A pass fails if it reads a message that the first pass did not see (`messages.results`), and so do counts that
-    do not add up. Raises StorageError for an error from outside this package.
+    A pass fails if it reads a message that the first pass did not see (`messages.results`). A run also fails if
+    its counts do not add up. Raises StorageError for an error from outside this package.
     """
     loose = {
         key: inputs[key].location

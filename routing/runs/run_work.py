@@ -26,11 +26,11 @@ from routing.terms import Outcome, Reason, Rejection, Word
 
 
 class InternalError(RoutingError):
-    """The run's own accounts do not agree, which is a fault of this program."""
+    """The counts of a run do not agree, which is a bug in this program."""
 
     @classmethod
     def counts(cls, read: int, resolved: int, unchanged: int, rejected: int) -> InternalError:
-        """Say that the rows read are not the sum of the rows resolved, unchanged and rejected."""
+        """Report that the rows read are not the sum of the rows resolved, unchanged and rejected."""
         return cls(
             f"{read} messages were read, but {resolved} resolved, {unchanged} unchanged and {rejected} rejected;"
             " the run is not recorded"
@@ -38,7 +38,7 @@ class InternalError(RoutingError):
 
     @classmethod
     def pending(cls, delayed: int, stored: int) -> InternalError:
-        """Say that the messages to be tried again are not those of ``pending_messages``."""
+        """Report that ``pending_messages`` does not have all messages that the run delayed."""
         return cls(f"{delayed} messages were delayed, but pending_messages has {stored}; the run is not recorded")
 
     @classmethod
@@ -48,12 +48,12 @@ class InternalError(RoutingError):
 
     @classmethod
     def candidates(cls, expected: int, stored: int) -> InternalError:
-        """Say that candidates of messages were lost or doubled on their way into the table."""
+        """Report that candidates of messages were lost or doubled while they were written."""
         return cls(f"the messages have {expected} candidates, but {stored} rows were written")
 
     @classmethod
     def paths(cls, read: int, traced: int, rejected: int) -> InternalError:
-        """Say that the rows read are not the rows traced plus the rows rejected."""
+        """Report that the rows read are not the rows traced plus the rows rejected."""
         return cls(f"{read} messages were read, but {traced} traced and {rejected} rejected")
 
 
@@ -78,7 +78,7 @@ class RunInputs:
 
     @property
     def options(self) -> ResolveOptions:
-        """How messages are resolved."""
+        """The options for resolving messages."""
         return self.context.options
 
     @property
@@ -132,7 +132,7 @@ class RunInputs:
         return self.opener.open_at(f"output.{key}", self.config.output[key], version)
 
 
-# The counts of a run, of its rows as they are stored; they must add up before it is recorded.
+# Count the stored rows of a run. The counts must add up before the run is recorded.
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class RunResult:
 
     ``unchanged`` messages were tried again and have the decision of their last row. ``next_due_at`` is when the
     first delayed message is due. ``digests`` are of the configuration. ``erased`` is the number of rows of deleted
-    messages that the run deleted, None if it was not asked to. ``quarantined`` counts the messages of instances in
+    messages that the run deleted, or None without ``erase``. ``quarantined`` counts the messages of instances in
     quarantine, and ``quarantined_instances`` are these instances. Both are None if faulty rows stop a run.
     """
 
@@ -168,13 +168,13 @@ class ResolvedGroup(NamedTuple):
 
 
 Groups = Counter[ResolvedGroup]
-"""How many resolved messages each group has."""
+"""The number of resolved messages in each group."""
 
 
 def count_resolved(run: RunInputs, versions: Mapping[str, int]) -> Groups:
     """Count the stored rows of a run's resolved messages.
 
-    To read narrow columns takes a fraction of the time that counting the rows on their way takes.
+    Reading narrow columns takes a fraction of the time of counting the rows while they are written.
     """
     names = ("outcome", "reason", "database_name")
     counts = run.count_written("resolved_routes", versions["resolved_routes"], *names)
@@ -191,8 +191,8 @@ def count_rows(
 ) -> RunResult:
     """Return the counts of a run, which must agree. Raises StorageError, InternalError.
 
-    ``groups`` is the result of `count_resolved`, and ``written`` has the outputs that the run wrote. If imports
-    are on record, the run gets the notes of `imported` on earlier decisions.
+    ``groups`` is the result of `count_resolved`, and ``written`` has the outputs that the run wrote. If decisions
+    are older than the newest import, the run gets the note of `taken_as_now`.
     """
     rejected: Counter[tuple[Any, ...]] = Counter()
     if "rejected_messages" in written:
@@ -229,10 +229,10 @@ def with_quarantine(run: RunInputs, done: RunResult, quarantine: Quarantine, cou
 
 
 class PendingCounts(NamedTuple):
-    """The stored rows of ``pending_messages``, and when the first is due.
+    """The numbers of stored rows of ``pending_messages``, and when the first is due.
 
-    ``decided`` were decided by this run. ``withheld`` came in this run, and their instance is in quarantine.
-    ``older`` have an older row. ``quarantined`` are all rows of instances in quarantine.
+    ``decided`` counts rows that this run decided. ``withheld`` counts new rows of this run whose instance is in
+    quarantine, and ``older`` the rows of earlier runs. ``quarantined`` counts all rows of instances in quarantine.
     """
 
     decided: int
@@ -278,7 +278,7 @@ def check_pending(counts: PendingCounts, groups: Groups) -> None:
 
 
 def _taken_as_now(run: RunInputs, version: int) -> Iterator[str]:
-    """Return the note on decisions before the newest import of tables without a history, or none."""
+    """Yield the note on decisions before the newest import of tables without a history, if there are any."""
     if run.newest:
         decided = run.earliest_decided(version)
         after = {name: newest_after(run.newest, name, t) for name, t in decided.items()}
@@ -319,11 +319,11 @@ def note_unended_requests(notes: list[str], count: int) -> None:
         notes.append(f"{count:,} route {have} no ended_at: {waits}")
 
 
-# The counts of a table of paths, of its rows as they are stored.
+# Count the stored rows of a table of paths.
 
 
 TRACE_ALL = "trace --all"
-"""The command that writes it."""
+"""The command that writes this table."""
 
 
 @dataclass(frozen=True)
@@ -342,12 +342,12 @@ class WrittenPaths:
 
     @property
     def traced(self) -> int:
-        """How many messages have a path."""
+        """The number of messages with a path."""
         return sum(self.outcomes.values())
 
 
 def count_paths(paths: Table, version: int, read: int, rejected: int, notes: Iterable[str] = ()) -> WrittenPaths:
-    """Count the stored paths. Raises InternalError where the counts do not add up."""
+    """Count the stored paths. Raises InternalError if the counts do not add up."""
     outcomes: Counter[str] = Counter()
     ends: Counter[str] = Counter()
     for (outcome, end), count in sorted(count_by(paths, ["outcome", "joint_ending"]).items()):

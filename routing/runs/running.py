@@ -107,7 +107,7 @@ def run_by(
     progress: Callable[[Progress], None] = lambda stage: None,
     recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
 ) -> Run:
-    """Run once by an engine, as `pipeline.run` says."""
+    """Run a job once by an engine, as `pipeline.run` describes."""
     started, opener = datetime.now(timezone.utc), engine.opener
     config = config.placed(opener.placed)
     is_full = config.resolve.mode == "full"
@@ -117,7 +117,7 @@ def run_by(
     if erase and not is_incremental:
         raise ConfigError.erase_in_full_run()
     options = _options(config, new_run_id() if run_id is None else check_run_id(run_id))
-    # Before anything is written: a committed run must not fail on settings that JSON cannot hold.
+    # Convert the settings before anything is written: a committed run must not fail if JSON cannot hold them.
     settings = config.as_json()
     for key, location in config.output.items():
         check_writable(key, location)
@@ -222,7 +222,7 @@ def record(
     inputs.notes.extend(notes)
     version = result.versions["resolved_routes"]
     if start.last is None or version != start.last.output_versions["resolved_routes"]:
-        # The start of the run has shown the other version.
+        # The start of the run has already shown an unchanged version.
         shown = _show_view(outputs, start, version)
         inputs.notes.extend(note for note in shown if note not in inputs.notes)
     ordered = {name: whole[name] for name in RUNS.names if name in whole}
@@ -255,7 +255,7 @@ def _start(outputs: JobTables, run_id: str, *, is_full: bool) -> RunStart | None
         return start
     if not is_full:
         start = protocol.take_back(outputs, start)
-    # A run that was killed once it counted has not come to this.
+    # A run that was killed after it was recorded may not have updated the view.
     shown = _show_view(outputs, start, last.output_versions["resolved_routes"])
     return replace(start, notes=(*start.notes, *shown))
 
@@ -267,6 +267,6 @@ def _show_view(outputs: JobTables, start: RunStart, version: int) -> tuple[str, 
 
 
 def _after(last: LastRun | None) -> datetime:
-    """Return the clock, but later than the run before: the order of runs must not depend on it."""
+    """Return the current time, but later than the last run: the order of runs must not depend on the clock."""
     now = datetime.now(timezone.utc)
     return now if last is None else max(now, last.finished_at + timedelta(microseconds=1))

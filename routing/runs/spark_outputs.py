@@ -1,4 +1,4 @@
-"""Make one output of a configuration that another command than ``resolve`` writes, by Spark."""
+"""Create, with Spark, the outputs that commands other than ``resolve`` write."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ T = TypeVar("T", bound=MessageFrame)
 
 @dataclass(frozen=True)
 class StoredOutput(Generic[T]):
-    """The rows that were made, the version of the table that has them, and notes on that table."""
+    """The created rows, the version of the table that has them, and notes on that table."""
 
     frame: T
     version: int
@@ -106,7 +106,7 @@ def replace_output(
     metadata = ledger.metadata_of(output.command, versions, moment)
     with FrameCache() as frame_cache, telling_what_may_change(inputs):
         opened = {**open_inputs(opener, inputs, frame_cache), "messages": inputs["messages"].read(spark)}
-        # No row names a run.
+        # The rows have no run id.
         resolve = config.resolve
         options = ResolveOptions("", moment and as_utc(moment), resolve.dialog_hash, resolve.broadcast_limit)
         frame = make(opened, RunContext(options, clock))
@@ -183,7 +183,7 @@ def candidates(
 
 
 def _rank(tables: Mapping[str, Table], context: RunContext) -> RankedCandidates:
-    """Rank as `candidates` does, with all that a run shares."""
+    """Rank as `candidates` does, with the context of a run."""
     context = replace(context, options=replace(context.options, dialog_hash=FUNCTION))
     lists = CandidateLists()
     with released_on_failure() as frame_cache:
@@ -250,7 +250,7 @@ def write_candidates(
     ranked = stored.frame
     with stored.clock.stage("counts") as tally:
         counts = count_by(stored.contents, ["matching_step", "tier", "is_chosen", "is_alternative"])
-        # Each message that has candidates has one of rank 1, which tells how many there are.
+        # Each message with candidates has one of rank 1, which has their number.
         firsts = count_by(stored.contents, ["candidates_total"], {"candidate_rank": [1]})
         expected = sum(min(total, MOST_CANDIDATES) * messages for (total,), messages in firsts.items())
         if counts.total() != expected:
@@ -267,7 +267,7 @@ def write_candidates(
 
 
 def _count_steps(counts: Mapping[tuple[Any, ...], int]) -> list[CandidateCount]:
-    """Return counts by step, tier, is_chosen and is_alternative as one of each step and tier."""
+    """Combine counts by step, tier, is_chosen and is_alternative into one for each step and tier."""
     counts_by_step: dict[tuple[int, str], CandidateCount] = {}
     for (step, tier, is_chosen, is_alternative), count in counts.items():
         one = counts_by_step.get((step, tier or ""), CandidateCount(step, tier))
@@ -334,7 +334,7 @@ def trace_all(
     """
     taken_tables = take_tables(tables, in_spark=True)
     prepare_workers(spark)
-    # No row of the paths names a run.
+    # The rows of the paths have no run id.
     options = ResolveOptions("", None if as_of is None else as_utc(as_of), dialog_hash, broadcast_limit)
     return trace_with(taken_tables, RunContext(options, clock or StageClock()))
 

@@ -1,4 +1,4 @@
-"""Run a job by Spark, in full or by increment: inputs at one version each, and outputs."""
+"""Run a job by Spark: in full, incrementally or over a time window."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits
 
 
 def resolve(inputs: RunInputs, limits: FrameLimits = FRAME_LIMITS) -> RunResult:
-    """Resolve everything, or in incremental mode new and delayed messages, and return the results.
+    """Resolve the messages of a run's mode: all, new and delayed ones, or those of a time window.
 
     Raises InputError, OutputError, then StorageError and InternalError.
     """

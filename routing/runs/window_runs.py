@@ -1,4 +1,4 @@
-"""Run a job over a window of time: its messages are decided again, and their rows replaced."""
+"""Run a job over a time window: decide its messages again, and replace their rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def window_of(resolve: ResolveSettings) -> TimeRange:
 
 
 def is_within(window: TimeRange) -> Column:
-    """Return whether a row is of a message in the window; never null."""
+    """Return whether a row is of a message in the window. The result is never null."""
     time = F.col(window.column)
     return F.coalesce((time >= F.lit(window.first)) & (time < F.lit(window.end)), F.lit(False))
 
@@ -48,7 +48,7 @@ def is_within(window: TimeRange) -> Column:
 def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> RunResult:
     """Decide the messages of the window again, each as of its own time, and replace their rows.
 
-    They are those of the last run that counts. ``now`` is the time of the run. Raises InputError.
+    Messages after the last run that counts are left out. ``now`` is the time of the run. Raises InputError.
     """
     last, clock, outputs = inputs.start.last, inputs.clock, changing_outputs(inputs)
     if last is None:
@@ -59,7 +59,7 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
         raise InputError.full_run_needed(
             f"{str(messages.location)!r} was made anew or put back since the last run"
         )
-    # Spark makes columns only in a session.
+    # Columns can be created only after the session has started.
     spark, window = outputs.spark, window_of(inputs.config.resolve)
     inside = is_within(window)
     versions = {key: inputs.start.versions[key] for key in last.output_versions}
@@ -115,7 +115,7 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
 
 
 def _with_others(waiting: DataFrame, pending: DataFrame | None, inside: Column) -> DataFrame:
-    """Add the delayed messages outside the window: after a full run no table has them yet."""
+    """Add the delayed messages outside the window, which after a full run are not in the table yet."""
     if pending is None:
         return waiting
     return waiting.unionByName(pending.where(~inside).select(*waiting.columns))
