@@ -1,1 +1,1 @@
-"""Spark sessions: the only builder, and the JARs that it takes."""
+"""Start Spark sessions, and use existing ones."""

@@ -137,7 +137,7 @@ def has_ended(spark: SparkSession | None) -> bool:
 
 
 def too_late(spark: SparkSession, settings: Mapping[str, str]) -> list[str]:
-    """Return the settings that a session which is there already cannot take any more: its memory, master, jars."""
+    """Return the settings that an existing session lacks and can no longer get: its memory, master, JARs."""
     return [
         key
         for key, value in settings.items()
@@ -147,7 +147,7 @@ def too_late(spark: SparkSession, settings: Mapping[str, str]) -> list[str]:
 
 def check_udf(spark: SparkSession) -> None:
     """Refuse a Python UDF if it would hang (README, Versions and platforms). Raises ConfigError."""
-    # A session that refuses the question has the default.
+    # A session that refuses to show the setting has the default.
     if spark.version.startswith("4.2.0") and str(find_setting(spark, COLUMNAR_UDF)).lower() != "false":
         raise ConfigError.hanging_udf(spark.version, COLUMNAR_UDF)
 
@@ -157,12 +157,12 @@ def check_udf(spark: SparkSession) -> None:
 
 # The errors of a session that has ended.
 _ENDED = ("INVALID_HANDLE", "NO_ACTIVE_SESSION")
-# True for sessions of Spark Connect that cache frames, as far as tested.
+# Whether each tested session of Spark Connect can cache frames.
 _tried: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
 
 
 def takes_persist(spark: SparkSession) -> bool:
-    """Return True if a session keeps frames, found out once by trying: Spark does, serverless compute refuses."""
+    """Return True if a session can cache frames. A Connect session is tested once: serverless compute refuses."""
     if not is_connect(spark):
         return True
     if spark not in _tried:
@@ -235,6 +235,6 @@ class HasSession(Protocol):
 
 @dataclass(frozen=True)
 class ExistingSession:
-    """A session that is there."""
+    """A session that is already running."""
 
     spark: SparkSession

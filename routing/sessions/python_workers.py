@@ -1,4 +1,4 @@
-"""Run functions of this package in a session's Python workers, which are sent the package if they lack it."""
+"""Run functions of this package in a session's Python workers, and send them the package if they lack it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _ready: WeakSet[SparkSession] = WeakSet()
 def prepare_workers(spark: SparkSession) -> None:
     """Make sure that a session's Python workers have this package, once for each session.
 
-    A job of one row asks them. Workers without the package, or with another version of it, are sent this one.
-    Raises EnvironmentFault if the session runs no Python, or if its Python lacks pyarrow.
+    A job of one row checks this. Workers without the package, or with another version of it, get this one. Raises
+    EnvironmentFault if the session runs no Python, or if its Python lacks pyarrow.
     """
     if spark in _ready:
         return
@@ -60,7 +60,7 @@ def map_pairs_by_workers(
 
 
 def _make_fingerprint() -> Callable[[str], str]:
-    """Return a function that needs nothing of this package: workers may not have it."""
+    """Return a function that does not use this package, because workers may lack it."""
 
     def fingerprint(package: str) -> str:
         """Return a text that changes with the source of a package; empty if there is no such package."""

@@ -35,7 +35,7 @@ _LOCAL_CORES = 8
 # Java leaves methods over 8,000 bytes uncompiled. Spark's code for resolving messages is shorter. Its code for
 # following every message is longer if routes read addresses from service names.
 JAVA_OPTIONS = "-XX:-DontCompileHugeMethods"
-# What spark-submit, Spark Connect and Databricks leave in the environment of a process with a session.
+# Environment variables that spark-submit, Spark Connect and Databricks set in a process with a session.
 _PLATFORMS = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION")
 # Logs of Java processes started here, unless the error of a failed command refers to them.
 _java_logs: list[Path] = []
@@ -78,7 +78,7 @@ def is_of_platform() -> bool:
 def find_active() -> SparkSession | None:
     """Return the active session of this process, or None."""
     if "pyspark.sql" not in sys.modules:
-        # Asking for a session must not import Spark.
+        # Looking for a session must not import Spark.
         return None
     from pyspark.sql import SparkSession
 
@@ -95,7 +95,7 @@ def start(
 
     ``settings`` are the configuration's Spark settings and have priority. ``on_note`` is called with a note on
     settings that an existing session refuses. Java's messages go to a file unless ``verbose``. Raises
-    EnvironmentFault where pyspark, delta-spark or Java is missing, and ConfigError for a setting of a wrong value.
+    EnvironmentFault if pyspark, delta-spark or Java is missing, and ConfigError for a setting with a wrong value.
     """
     check_installed()
     from pyspark.sql import SparkSession
@@ -162,7 +162,7 @@ def _start_local(settings: Mapping[str, str], *, verbose: bool, logs: list[Path]
 
 
 def _with_delta(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:
-    """Add Delta's jars by Ivy, unless settings or Spark's defaults bring them. Raises EnvironmentFault."""
+    """Add Delta's JARs by Ivy, unless settings or Spark's defaults name JARs. Raises EnvironmentFault."""
     try:
         import pyspark
         from delta import configure_spark_with_delta_pip
@@ -184,14 +184,14 @@ def _new_java_log(logs: list[Path] = _java_logs) -> Path:
 
 
 def java_logs() -> list[Path]:
-    """Return the logs of Java, of the sessions that this process has started."""
+    """Return the Java logs of the sessions that this process has started."""
     return list(_java_logs)
 
 
 def settle_java_logs(*, ended_well: bool) -> None:
-    """Remove Java's logs when this process ends, if the command that has just ended did so well.
+    """Remove Java's logs when this process ends, if the command that has just ended succeeded.
 
-    Java writes to them until then. Once a command has failed they stay, and so they do after a crash.
+    Java writes to them until then. After a failed command or a crash, they stay.
     """
     if ended_well:
         atexit.register(remove_java_logs)
@@ -239,7 +239,7 @@ def _java_messages_in(file: Path | None) -> Iterator[None]:
         yield
     finally:
         os.dup2(saved_descriptor, 2)
-        # Unless other code has redirected it.
+        # Restore it unless other code has redirected it.
         if sys.stderr is own_stream:
             sys.stderr = shown
 
