@@ -1,7 +1,7 @@
 """Arrow versions of the functions of `rules` on texts and messages, with equal results.
 
-`tables.spark_forms` has the same functions for Spark. They take and return an array. Some also accept an
-expression over a dataset, and say so.
+`tables.spark_forms` has the same functions for Spark. They take and return an array. Functions that also accept an
+expression over a dataset are documented so.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def is_guid(words: Any) -> Any:
 
 
 def read_brokers(words: pyarrow.Array) -> pyarrow.Array:
-    """Return broker instances in the form that is compared and written. A text that is none becomes null."""
+    """Return broker instances in the form that is compared and written. Any other text becomes null."""
     import pyarrow
     import pyarrow.compute as pc
 

@@ -28,9 +28,10 @@ class _NoPandas(MetaPathFinder):
 
 
 def leave_pandas_out() -> None:
-    """Import Arrow's datasets without pandas, which takes half a second where it is installed.
+    """Import Arrow's datasets without pandas, which would take half a second if it is installed.
 
-    Only commands do so, since nothing else runs in their process. pyarrow still imports pandas when it needs it.
+    Only commands do this, because nothing else runs in their process. pyarrow still imports pandas when it needs
+    it.
     """
     if "pandas" in sys.modules or "pyspark" in sys.modules or find_spec("pyarrow") is None:
         return
@@ -92,7 +93,7 @@ def _entries(value: Any, kind: AnyKind) -> Any:
 
 
 def plain_type(kind: Any) -> Any:
-    """Return the type as which the package reads a type. All kinds of texts become one, and so do lists."""
+    """Return the type to which the package converts a type. All kinds of text become one, and so do lists."""
     import pyarrow
     from pyarrow import types
 

@@ -261,7 +261,7 @@ def _without_long(rows: DataFrame, is_long: Column) -> DataFrame:
 
 
 def _is_for_a_client(stored: DataFrame, limits: FrameLimits) -> bool:
-    """Return whether a stored frame has few enough rows and bytes for a client."""
+    """Return whether a client can hold the rows and bytes of a stored frame."""
     size = F.coalesce(F.sum(_bytes_of_row(stored.schema)), F.lit(0))
     is_small = (F.count(F.lit(1)) <= limits.client_rows) & (size <= limits.client_bytes)
     [row] = stored.agg(is_small).collect()
@@ -313,7 +313,7 @@ def _nullable(kind: Any) -> Any:
     return kind
 
 
-# Join hints for Spark. No other module gives any.
+# Join hints for Spark. No other module sets any.
 #
 # Rows that the caller limits are always broadcast (`small_side`). All others are measured. Above
 # ``resolve.broadcast_limit`` both sides are shuffled, and the run notes it (`BroadcastBudget`).
@@ -378,8 +378,8 @@ def look_up(
     ``lookup`` is not broadcast, such messages get a hash of their other values, because otherwise one task would
     get all of them.
 
-    If ``lookup`` is not broadcast, messages are shuffled. With ``by``, one of the columns, they are shuffled by
-    this column alone, and not again for further lookups by it.
+    If ``lookup`` is not broadcast, messages are shuffled. With ``by``, one of the columns, they are shuffled only
+    by this column, and not again for further lookups by it.
     """
     rows = lookup.with_hint()
     hashed = on if by is None or lookup.fits else [by]
@@ -390,7 +390,7 @@ def look_up(
     of_message = F.xxhash64(*hashed)
     if optional and lookup.fits:
         of_message = F.when(_all(F.col(name).isNotNull() for name in optional), of_message)
-    # Equalities that stood here as such would become keys of the join.
+    # Spark would use plain equalities as keys of the join.
     same = F.coalesce(_all(F.col(name) == F.col(f"_side_{name}") for name in on), F.lit(False))
     further = [] if when is None else [when]
     joined = messages.join(renamed, _all([of_message == F.col("_side_hash"), same, *further]), how="left")
@@ -400,8 +400,8 @@ def look_up(
 def select_by_hash(rows: DataFrame, hash_of: Column, hashes: JoinSide, count: int | None = None) -> DataFrame:
     """Select the rows whose 64-bit hash is among ``hashes`` (column ``hash``), by a semi-join.
 
-    ``count`` is the number of hashes, if it is known. The table of very many hashes is larger than the cache of a
-    processor, so that each look-up takes long. A bitmap that fits there comes first then, and excludes most rows.
+    ``count`` is the number of hashes, if it is known. A table of very many hashes is larger than the cache of a
+    processor, so each lookup takes long. A bitmap that fits into the cache then excludes most rows first.
     """
     columns = rows.columns
     rows = rows.select("*", hash_of.alias("_hash"))

@@ -1,6 +1,6 @@
 """Filter, sort and group the rows of a dataset, reading as few files and columns as possible.
 
-Delta's log gives the times of a file in milliseconds only. So times are compared after reading.
+Delta's log has the times of a file only in milliseconds, so times are compared after reading.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class DatasetRows:
         return name in self.shape and pyarrow.types.is_string(self.type_of(name))
 
     def fields(self, names: Iterable[str]) -> TableRow:
-        """Return the dataset's columns of some names, as expressions."""
+        """Return the dataset's columns with these names, as expressions."""
         import pyarrow.compute as pc
 
         return {name: pc.field(self.shape[name]) for name in dict.fromkeys(names) if name in self.shape}
@@ -218,7 +218,7 @@ class DatasetRows:
         return all_of([condition, None if last is None else pc.field(self.shape[time]) <= last])
 
     def _find_time(self, name: str, condition: Any, wanted: int) -> Any:
-        """Return the time of the last of the ``wanted`` first rows, or None if there are no more rows than these.
+        """Return the time of the last of the ``wanted`` first rows, or None if there are no further rows.
 
         Only a few more times than ``wanted`` are in memory at once.
         """
@@ -261,7 +261,7 @@ def _rows_that_pass(part: pyarrow.RecordBatch, tests: Mapping[str, Callable[[Any
 
 
 def as_measured(column: pyarrow.Array) -> pyarrow.Array:
-    """Return a column as minimum and maximum need it, with times as numbers."""
+    """Convert a column for computing its minimum and maximum, with times as numbers."""
     import pyarrow
 
     return micros_in(column) if pyarrow.types.is_timestamp(column.type) else decoded(column)

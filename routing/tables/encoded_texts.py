@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.dataset
 
-# Rows collected before they are reduced, or as many as the last reduction left if these are more.
+# The number of rows that are collected before they are reduced, unless the last reduction left more.
 WAITING = 1_000_000
 
 
@@ -72,7 +72,7 @@ def array_of(values: Any, kind: pyarrow.DataType) -> pyarrow.Array:
 
 
 def is_one_of(values: Collection[Any] | None) -> Callable[[pyarrow.Array], pyarrow.Array]:
-    """Return a test of a column's batches: is a row's value one of some values, or null if these are None?"""
+    """Return a function that tests whether values of a batch are among ``values``, or null if these are None."""
     import pyarrow
     import pyarrow.compute as pc
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-# Rows that are Python objects at the same time.
+# The number of rows that are Python objects at the same time.
 _PART = 50_000
 _SPARK_TYPES: dict[ColumnKind, DataType] = {
     ColumnKind.STRING: StringType(),

@@ -1,4 +1,4 @@
-"""Accept a caller's tables by key: of Spark, of Arrow, or frames that Arrow can read."""
+"""Accept a caller's tables by key: DataFrames of Spark, Arrow tables, or frames that Arrow can read."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def take_tables(
 ) -> dict[str, Table]:
     """Check a caller's tables, and convert those of pandas, Polars and others to Arrow tables.
 
-    Optional tables in ``wanted`` may be missing. With ``in_spark``, messages must be a Spark DataFrame. Raises
-    InputError if a key is unknown or missing, or if a value is not a table.
+    Optional tables in ``wanted`` may be missing. With ``in_spark``, messages must be a Spark DataFrame, and
+    dialogs one or an Arrow table. Raises InputError if a key is unknown or missing, or if a value is not a table.
     """
     if not isinstance(tables, Mapping):
         raise InputError(

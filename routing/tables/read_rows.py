@@ -89,7 +89,7 @@ def count_by_files(table: Table) -> int | None:
 def condition_of(table: Any, only: Only) -> Any:
     """Return Arrow's condition that each column has one of its values, or None if ``only`` is empty.
 
-    Null equals nothing, as in SQL. So no row matches a column that is missing.
+    Null equals nothing, as in SQL, so no row matches a missing column.
     """
     return DatasetRows(as_dataset(table), spell(table)).condition(only)
 

@@ -107,7 +107,7 @@ def _row_faults(key: str, columns: TableColumns) -> Iterator[RowFault]:
 
 
 def _instance(name: str | None) -> str | None:
-    """Return the instance that a row names, or None if it names none. Bytes that are not UTF-8 name none."""
+    """Return the instance that a row names, or None if the name is missing or not UTF-8."""
     return None if isinstance(name, UndecodedText) else name or None
 
 
@@ -191,7 +191,7 @@ _SPECIAL: dict[str, Callable[[TableColumns], Iterator[tuple[int, str]]]] = {
 
 
 def _doubled_keys(key: str, columns: TableColumns) -> Iterator[RowFault]:
-    """Yield a fault for each key of several rows."""
+    """Yield a fault for each key that several rows have."""
     values = [columns.values[name] for name in KEYS[key]]
     if key == "dialogs":
         place = KEYS[key].index("conversation_id")

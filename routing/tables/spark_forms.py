@@ -85,9 +85,8 @@ def leading_address(service_name: Column) -> Column:
 def read_brokers(rows: DataFrame, **text_columns: str) -> DataFrame:
     """Add a column for each name, with the broker instance in a text column (`rules.text.broker_id`).
 
-    It has no blanks or braces and is folded, and it is null if the text is no broker instance. The steps are
-    separate selects. Spark would repeat their code some thirty times in one expression, too much for Java to
-    compile.
+    It is folded, without blanks or braces, and null if the text is not a broker instance. The steps are separate
+    selects. Spark would repeat their code some thirty times in one expression, too much for Java to compile.
     """
     # Spark generates half the code for a column that is never null.
     with_brokers = rows.withColumns({name: F.coalesce(text, F.lit("")) for name, text in text_columns.items()})
@@ -166,7 +165,7 @@ def is_well_formed() -> Column:
 
 
 def is_in(instances: Collection[str]) -> Column:
-    """Return whether a row is of one of these instances. The result is never null."""
+    """Return whether a row belongs to one of these instances. The result is never null."""
     return F.coalesce(F.col("instance_name").isin(*instances), F.lit(False)) if instances else F.lit(False)
 
 

@@ -56,7 +56,7 @@ def sql_name(location: TableLocation) -> SqlText:
 
 
 def _literal(text: str) -> SqlText:
-    r"""Quote a text by apostrophes, with dollar signs as ``\u0024`` because Spark would replace ``${…}``."""
+    r"""Quote a text with apostrophes, with dollar signs as ``\u0024`` because Spark would replace ``${…}``."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024")
     return SqlText("'" + escaped + "'")
 
@@ -93,7 +93,7 @@ def save_named(writer: DataFrameWriter, location: TableLocation) -> None:
 
 
 def replacing(writer: DataFrameWriter, within: TimeRange | None) -> DataFrameWriter:
-    """Have an overwrite replace the rows in a range, or all rows; the table stays clustered."""
+    """Make an overwrite replace the rows in a range, or all rows, and keep the table's clustering."""
     if within is None:
         return writer.option("replaceWhere", _sql("true"))
     condition = _sql(
@@ -106,10 +106,10 @@ def replacing(writer: DataFrameWriter, within: TimeRange | None) -> DataFrameWri
 
 
 def describe_history(spark: SparkSession, location: TableLocation, limit: int) -> list[TableRow]:
-    """Return some of the newest commits of a table, newest first; ``micros`` is the timestamp since 1970."""
+    """Return the newest commits of a table, newest first. ``micros`` is the time in microseconds since 1970."""
     rows = spark.sql(_sql("DESCRIBE HISTORY {table} LIMIT {limit}", table=sql_name(location), limit=limit))
     if is_connect(spark):
-        # A client does not tell the two hours apart that a clock shows twice. Elsewhere this would be another job.
+        # A client cannot distinguish the two hours that a clock shows twice. A classic session can, without a job.
         rows = rows.selectExpr(_sql("*"), _sql("unix_micros(timestamp) AS micros"))
     commits = (row.asDict(recursive=True) for row in rows.collect())
     return [{"micros": _micros_of_local(commit["timestamp"]), **commit} for commit in commits]
@@ -151,7 +151,7 @@ def create_table(
 ) -> None:
     """Create an empty Delta table unless it exists.
 
-    ``cluster_by`` are the columns by which it is clustered, and ``comments`` those on columns by name.
+    ``cluster_by`` has its clustering columns, and ``comments`` has the comments on columns by name.
     """
     columns = _join(_column(field, comments, is_needed=not field.nullable) for field in schema)
     clauses = [_sql("CLUSTER BY ({names})", names=_names(cluster_by))] if cluster_by else []
@@ -227,9 +227,9 @@ def merge(
 
 
 def delete_matching(rows: DataFrame, location: TableLocation, *, folded: Collection[str] = ()) -> int:
-    """Delete from a table the rows that equal one of ``rows`` in all columns of these; return how many there were.
+    """Delete the rows of a table that equal one of ``rows`` in all columns of these, and return their number.
 
-    Null equals null; columns in ``folded`` are compared without case. Without a match there is no commit.
+    Null equals null. Columns in ``folded`` are compared without case. Without a match there is no commit.
     """
     merged = _merge(rows, location, rows.columns, folded, SqlText("WHEN MATCHED THEN DELETE"))
     return int(merged[0]["num_deleted_rows"])
@@ -296,7 +296,7 @@ def _last_rows(routes: SqlText) -> SqlText:
 
 
 def has_function(spark: SparkSession, name: str) -> bool:
-    """Return whether the session or its current schema has a function of a name."""
+    """Return whether the session or its current schema has a function with this name."""
     return not spark.sql(_sql("SHOW USER FUNCTIONS LIKE {name}", name=_literal(name))).isEmpty()
 
 
@@ -311,6 +311,6 @@ def create_hash_function(spark: SparkSession, name: str) -> None:
 
 
 def call_function(spark: SparkSession, name: str, texts: Sequence[str]) -> list[Any]:
-    """Call a function of one argument with each of some texts."""
+    """Call a function of one argument with each text, and return the results."""
     calls = _join(_sql("{name}({text})", name=quote(name), text=_literal(text)) for text in texts)
     return list(spark.sql(_sql("SELECT {calls}", calls=calls)).collect()[0])

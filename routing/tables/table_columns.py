@@ -107,7 +107,7 @@ def _column_of(rows: Iterable[ReadRow], name: str, kind: AnyKind) -> list[Any]:
 
 
 def columns_in(rows: pyarrow.Table, schema: Schema, names: Mapping[str, str]) -> TableColumns:
-    """Convert an Arrow table to the columns of a schema. ``names`` has their names there, and others are null."""
+    """Convert an Arrow table to the columns of a schema. ``names`` has their names in it. Others are null."""
     present = {f.name: arrow_rows.values_of(rows[names[f.name]], f.kind) for f in schema if f.name in names}
     return TableColumns({name: present.get(name) or [None] * rows.num_rows for name in schema.names})
 
