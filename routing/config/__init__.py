@@ -1,6 +1,6 @@
-"""The configuration: frozen dataclasses from YAML and ``--set``; every fault is reported at once.
+"""Read YAML and ``--set`` into a configuration of frozen dataclasses, and report all faults together.
 
-Nothing here imports Spark, so that a wrong option or key is answered at once.
+This package does not import Spark, so that a wrong option or key is reported at once.
 """
 
 from routing.config.config_file import load, load_section

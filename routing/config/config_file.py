@@ -1,4 +1,4 @@
-"""Parse the YAML file and ``--set``, and make a checked configuration of the values."""
+"""Parse the YAML file and ``--set``, and convert the values to a checked configuration."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ from routing.rules.timeline import as_utc
 from routing.schemas import RESOLVED_ROUTES, ColumnKind
 from routing.terms import ENGINES, MISSING_ROUTE_NAMESPACE, ON_CONFIG_FAULT
 
-# Parsed YAML → a configuration; every fault is collected, so that all can be told at once.
+# Convert parsed YAML to a configuration, and collect all faults to report them together.
 
 
 class ConfigChecker:
-    """One pass over the parsed YAML that collects every fault in ``faults``."""
+    """Converts parsed YAML to a configuration, and adds every fault to ``faults``."""
 
     def __init__(self, values: dict[str, Any], folder: str, faults: list[str]) -> None:
         self._values, self._folder, self._faults = values, folder, faults
 
     def config(self, file: str) -> Config:
-        """Return the checked configuration. Call it only if there were no faults."""
+        """Return the configuration, which is valid only if no fault was added."""
         self._refuse_unknown(self._values, SECTIONS, "")
         tables = self._locations("tables", tuple(INPUTS), {k for k, v in INPUTS.items() if v})
         journal = tables.pop(JOURNAL, None) or journal_beside(tables.get("imports"))
@@ -111,7 +111,7 @@ class ConfigChecker:
             else:
                 locations[key] = TableLocation.parse(value, self._folder)
                 if "${" in locations[key].text:
-                    # Even within the quotes of a name, and not where a path is read without SQL.
+                    # Spark replaces it even in a quoted name, but not in a path that is read without SQL.
                     self._faults.append(f"{name}.{key} holds ${{, which Spark replaces in statements")
         return locations
 
@@ -121,7 +121,7 @@ class ConfigChecker:
         journal: Mapping[str, TableLocation],
         outputs: Mapping[str, TableLocation],
     ) -> None:
-        """Note each table that a command writes by itself where another stands, which would be lost."""
+        """Add a fault for each table that a command writes to the location of another, which would be lost."""
         used_locations = {str(location): f"tables.{key}" for key, location in tables.items() if key not in KEPT}
         own_locations = {
             f"tables.{key}": location for key, location in {**tables, **journal}.items() if key in (*KEPT, JOURNAL)
@@ -135,7 +135,7 @@ class ConfigChecker:
             used_locations.setdefault(str(location), key)
 
     def _view(self, outputs: Mapping[str, TableLocation]) -> TableLocation | None:
-        """Return the view's name, which needs outputs that are names of a catalog as well."""
+        """Return the view's name. Its outputs must also be names of a catalog."""
         view = outputs.get(VIEW)
         if view is None:
             return None
@@ -159,7 +159,7 @@ class ConfigChecker:
         columns = tuple(name.strip() for name in names)
         kinds = {field.name: field.kind for field in RESOLVED_ROUTES}
         for name in columns:
-            # Delta keeps the least and the greatest value of the columns, which these have not.
+            # Delta needs the minimum and maximum of the columns, which these types do not have.
             if not isinstance(kinds.get(name), ColumnKind) or kinds[name] == ColumnKind.BOOLEAN:
                 self._faults.append(
                     f"output.{CLUSTER_BY}: {quote(name)} is no column of resolved_routes that can be clustered"
@@ -213,7 +213,7 @@ class ConfigChecker:
             return None
 
     def _fits_mode(self, resolve: ResolveSettings, outputs: Mapping[str, TableLocation]) -> None:
-        """Check that the keys which a mode needs are there, and none that it does not use."""
+        """Check that the keys that a mode needs exist, and no key that it does not use."""
         window = (resolve.window_from, resolve.window_to)
         if resolve.mode != "window" and window != (None, None):
             self._faults.append("resolve.window_from and resolve.window_to need resolve.mode: window")
@@ -228,7 +228,7 @@ class ConfigChecker:
             self._faults.append("resolve.window_from must be a time before resolve.window_to")
 
     def _lineage(self, section: Mapping[str, Any]) -> LineageSettings:
-        """Check the section ``lineage``: events go to one place, a server or a file of this machine."""
+        """Check section ``lineage``. Events go either to a server or to a file on this machine."""
         keys = LineageSettings.__dataclass_fields__
         lineage_values = {key: text for key in keys if (text := self._words(section, f"lineage.{key}"))}
         if "url" in lineage_values and "file" in lineage_values:
@@ -346,12 +346,12 @@ def _read(file: str) -> str:
 
 
 def _parse(file: str, text: str) -> dict[str, Any]:
-    # UTF-16 without a byte-order mark is valid UTF-8 of every other character.
+    # UTF-16 without a byte-order mark is valid UTF-8 with null bytes.
     if "\0" in text:
         raise ConfigError.not_utf8(file, text.count("\n", 0, text.index("\0")) + 1)
     try:
         values = _load_text(text)
-    # A time of YAML's own that is none, and brackets a thousand deep, are no YAMLError.
+    # An invalid YAML time raises ValueError, and a thousand nested brackets raise RecursionError.
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         error_mark = getattr(error, "problem_mark", None)
         why = without_content(getattr(error, "problem", None) or first_sentence(error))
@@ -408,7 +408,7 @@ def _too_much(why: str, node: yaml.Node) -> yaml.YAMLError:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML's safe loader, which refuses a key that stands twice instead of taking the last."""
+    """YAML's safe loader, which refuses duplicate keys instead of taking the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()

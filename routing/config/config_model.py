@@ -17,7 +17,7 @@ from routing.errors import ContractError, join_bounded, quote
 from routing.terms import AUTO, DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE, QUARANTINE, STOP
 
 _SIZE = re.compile(r"\A(\d+)\s*([kmgt]?)i?b?\Z", re.IGNORECASE)
-# Of one slash as well, as Databricks writes dbfs:/; a scheme of one letter is a drive of Windows.
+# One slash is enough, as in dbfs:/ of Databricks. A scheme of one letter is a Windows drive.
 _URI = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]+:/")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -39,7 +39,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def too_late(cls, file: str, keys: Sequence[str]) -> ConfigError:
-        """Say that Spark runs already, since it had to read the configuration that has settings for its start."""
+        """Report that Spark had to be started to read the configuration, too early for its settings."""
         return cls(
             f"{quote(file)}: Spark had to be started to read this file, too early for {', '.join(keys)}",
             "copy the file to a local path, or give the settings to spark-submit",
@@ -52,12 +52,12 @@ class ConfigError(ContractError):
 
     @classmethod
     def not_utf8(cls, file: str, line: int) -> ConfigError:
-        """Say that the file is in another encoding, or no text."""
+        """Report that the file is in another encoding, or is not text."""
         return cls(f"the configuration {quote(file)}, line {line}, is not UTF-8 text", "save the file as UTF-8")
 
     @classmethod
     def broken_yaml(cls, file: str, line: int | None, why: str) -> ConfigError:
-        """Say that the file is no YAML mapping."""
+        """Report that the file is not a YAML mapping."""
         where = f"{quote(file)}" if line is None else f"{quote(file)}, line {line}"
         return cls(
             f"the configuration {where} is not valid YAML: {why}", "look at the indentation and quotes there"
@@ -65,7 +65,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def faults(cls, file: str, faults: Sequence[str]) -> ConfigError:
-        """Return all faults of one file, told at once."""
+        """Report all faults of one file together."""
         return cls(
             f"the configuration {quote(file)} has {join_bounded(faults, 'fault')}",
             "docs/reference/configuration.md has every key",
@@ -117,7 +117,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def without_view(cls, file: str) -> ConfigError:
-        """Say that the outputs of a job have no view, because they are no names of a catalog."""
+        """Report that the outputs of a job have no view, because they are not names of a catalog."""
         return cls(
             f"the job {quote(file)} has no view: its resolved_routes and runs are not names of a catalog",
             "use catalog names, or routing.current_routes in Python",
@@ -130,12 +130,12 @@ class ConfigError(ContractError):
 
     @classmethod
     def half_a_window(cls) -> ConfigError:
-        """Say that a window of time needs both ends."""
+        """Report that a time window needs both ends."""
         return cls("--from and --to belong together", "give both; --from belongs to the window, and --to does not")
 
     @classmethod
     def no_output(cls, file: str, key: str, command: str) -> ConfigError:
-        """Say that no key names the table that a command is to write."""
+        """Report that no key names the table that a command writes."""
         return cls(
             f"the configuration {quote(file)} has no output.{key}, which {command} writes",
             f"name a location, in the file or with --set output.{key}=…",
@@ -156,7 +156,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def hanging_udf(cls, version: str, setting: str) -> ConfigError:
-        """Say that a Python UDF over a Delta scan would hang for ever on this Spark."""
+        """Report that a Python UDF over a Delta scan would hang forever on this Spark."""
         return cls(
             f"resolve.dialog_hash: udf would hang on Spark {version}",
             f"set {setting} to false for the session, or use dialog_hash: builtin",
@@ -169,7 +169,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def local_in_session(cls) -> ConfigError:
-        """Say that the local engine was asked for where a Spark session is at hand."""
+        """Report that the local engine cannot be used in a Spark session."""
         return cls(
             "resolve.engine: local cannot be used in a Spark session",
             "use sbroute resolve --engine local or routing.resolve_local, or leave resolve.engine out",
@@ -193,7 +193,7 @@ class ConfigError(ContractError):
 class TableLocation:
     """The location of a table: a path or URI, or a name of the catalog.
 
-    ``is_elsewhere``: a path that the session reads from another disk than this machine's, told by `file_systems`.
+    ``is_elsewhere`` is True if the session reads the path from another disk than this machine's (`file_systems`).
     """
 
     text: str
@@ -202,21 +202,21 @@ class TableLocation:
 
     @classmethod
     def parse(cls, text: str, folder: str) -> TableLocation:
-        """Return a location as a configuration file in ``folder`` writes it (commands.md)."""
+        """Return the location that a text in a configuration file in ``folder`` names (commands.md)."""
         if is_uri(text):
             return cls(text)
         if not re.search(r"[/\\:]", text) and len(text.split(".")) in (2, 3) and all(text.split(".")):
             return cls(text, is_name=True)
         if is_uri(folder):
             return cls(posixpath.join(folder, text))
-        # As Spark reads it: a folder `..` takes back the one before, whatever links there are.
+        # Normalise it as Spark does: `..` removes the folder before it, even if that is a link.
         return cls(os.path.normpath(Path(folder, text).absolute()))
 
     def __str__(self) -> str:
         return self.text
 
     def with_suffix(self, suffix: str) -> TableLocation:
-        """Return the location beside this one with a suffix at the end of its name."""
+        """Return this location with a suffix at the end of its name."""
         return replace(self, text=self.text.rstrip("/") + suffix)
 
 
@@ -251,7 +251,7 @@ def parse_time(value: object) -> datetime:
 
 
 def names_zone(text: str) -> bool:
-    """Return True if a time says how far from UTC it is. Raises ValueError where it is not an ISO 8601 time."""
+    """Return True if a time has an offset from UTC. Raises ValueError if it is not an ISO 8601 time."""
     return _iso_time(text).tzinfo is not None
 
 
@@ -315,7 +315,7 @@ INPUTS = {
 """The tables of section ``tables``, each with whether it is required."""
 
 KEPT = ("observed_routing", "imports", "queues", "endpoint_counts")
-"""Those of them that ``import`` keeps and ``resolve`` does not read."""
+"""The keys of these tables that ``import`` keeps and ``resolve`` does not decide by."""
 
 _LATER = ("imports", "observed_routing", "messages", "dialogs")
 
@@ -343,7 +343,7 @@ def reading_steps(keys: Iterable[str]) -> list[list[str]]:
 
 
 JOURNAL = "unfinished_imports"
-"""The table in which an import stores its changes first. By default it is beside ``imports``."""
+"""The table in which an import stores its changes first. By default it is next to ``imports``."""
 
 OUTPUTS = {
     "resolved_routes": True,
@@ -362,20 +362,20 @@ CANDIDATES = "route_candidates"
 PATHS = "message_paths"
 RECONCILIATION = "reconciliation"
 VIEW = "current_routes"
-"""The view of a catalog in section ``output``, which is no table."""
+"""The view of a catalog in section ``output``, which is not a table."""
 CLUSTER_BY = "cluster_by"
 """The key of section ``output`` with the columns by which ``resolved_routes`` is clustered."""
 MOST_CLUSTERED = 4
 """Delta clusters a table by this many columns at most."""
 BESIDE = (CANDIDATES, PATHS, RECONCILIATION)
-"""Those of them that ``candidates``, ``trace`` and ``reconcile`` write, and ``resolve`` does not know."""
+"""The keys of the outputs that ``candidates``, ``trace`` and ``reconcile`` write, and not ``resolve``."""
 
 SECTIONS = ("tables", "output", "resolve", "dynamic_routing", "lint", "lineage", "spark")
 
 
 MODES = ("full", "incremental", "window")
 """``full`` decides every message and replaces the outputs. ``incremental`` decides new and delayed messages.
-``window`` decides the messages of a window of time again, after runs of the other modes."""
+``window`` decides the messages of a time window again, after runs of the other modes."""
 
 
 def journal_beside(imports: TableLocation | None) -> TableLocation | None:
@@ -387,7 +387,7 @@ def journal_beside(imports: TableLocation | None) -> TableLocation | None:
 class ResolveSettings:
     """Section ``resolve``: how messages are resolved.
 
-    ``instances`` are patterns of the only instances that a job resolves, None for all. With ``on_config_fault``
+    ``instances`` has patterns of the instances that a job resolves, or is None for all. With ``on_config_fault``
     quarantine, a faulty row of the configuration or of dialogs excludes only its instance.
     """
 
@@ -423,7 +423,7 @@ class LineageSettings:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether anything is to be sent."""
+        """Whether events are sent."""
         return self.url is not None or self.file is not None
 
 
@@ -468,7 +468,7 @@ class Config:
     lineage: LineageSettings = field(default_factory=LineageSettings)
 
     def placed(self, place: Callable[[str, TableLocation], TableLocation]) -> Config:
-        """Return the configuration with each location replaced by ``place``'s for its key and itself."""
+        """Return the configuration with each location replaced by the result of ``place`` for its key and it."""
 
         def of_section(name: str, locations: Mapping[str, TableLocation]) -> dict[str, TableLocation]:
             return {key: place(f"{name}.{key}", location) for key, location in locations.items()}
@@ -490,9 +490,9 @@ class Config:
         return location
 
     def as_json(self) -> str:
-        """Return the configuration as one line of JSON, as the ``runs`` table keeps it."""
+        """Return the configuration as one line of JSON, as table ``runs`` stores it."""
         times = {name: time for name, time in vars(self.resolve).items() if isinstance(time, datetime)}
-        # A journal that has no key of its own needs none in the record either.
+        # A journal at its default location is not recorded.
         has_own = self.journal is not None and self.journal != journal_beside(self.import_tables.get("imports"))
         journal = {JOURNAL: self.journal} if has_own else {}
         view = {} if self.view is None else {VIEW: self.view}

@@ -46,9 +46,9 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 def find_overlaps(jobs: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
-    """Yield a phrase for each two patterns of different jobs that overlap.
+    """Yield a phrase for each pair of overlapping patterns of different jobs.
 
-    ``jobs`` are names with their patterns. A job without patterns has all instances.
+    ``jobs`` has the names of jobs with their patterns. A job without patterns has all instances.
     """
     for (name, patterns), (other, others) in combinations(jobs, 2):
         for mine, theirs in product(patterns or [ANY], others or [ANY]):

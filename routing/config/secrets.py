@@ -1,6 +1,6 @@
 """Refuse configurations that seem to hold a secret, before their content is used, recorded or printed.
 
-Names and values are judged by their form, so that unknown settings are refused as well.
+Names and values are judged by their form, so that unknown settings are refused too.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ HIDDEN = "…"
 """Replaces a value that must not be shown."""
 
 _BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
-# A key's words with dots between them: accountKey, account_key and account.key are one.
+# The words of a key are joined with dots, so that accountKey, account_key and account.key are the same.
 _SECRET = re.compile(
     r"secret|password|passwd|passphrase|connection\.?string|(pwd|tokens?)(\.|$)"
     r"|(^|\.)(pass|sas|sig|signature|credentials?)(\.|$)"
     r"|(account|access|api|private|shared|storage|signing|encryption|master)\.?keys?(\.|$)"
 )
-# A key that says where a secret is, who gives it, or how long it is, holds none.
+# A key with the location, provider or length of a secret does not hold the secret.
 _POINTER = re.compile(
     r"(^|\.)providers?(\.(class|type|path|mapping)(\.|$)|$)"
     r"|\.(class|type|file|path|location|endpoint|enabled|length|interval)$"
 )
 _IN_URI = re.compile(r"(?<![\w+.-])([A-Za-z][\w+.-]*://[^/\s?#@:]*:[^/\s?#@]+@|https?://[^/\s?#@]+@)")
-# name=value in a query, a connection string or a program's options; name: value in YAML of --set. A value may be
-# another pair: it is only looked at.
+# name=value in a query, a connection string or program options, or name: value in YAML of --set. The value is only
+# looked ahead at, because it may be another pair.
 _PAIR = re.compile(r"(?:^|[\s?&;,{\"'])(?:-D)?([A-Za-z][\w.-]*(?: [A-Za-z]+)?)[\"']?(?=\s*(?:=|:\s)\s*[^\s;&])")
-# Of a web token only the first eyJ of its part is looked at (what a lookahead has found, it does not look for
-# again): to begin at each would take time by the square of the length.
+# In a part of a web token, only the first eyJ is tried, because a lookahead does not backtrack. Trying each of them
+# would take quadratic time.
 _WELL_KNOWN = re.compile(
     r"\b(AKIA|ASIA)[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY|\bdapi[0-9a-f]{32}|\bgh[pousr]_\w{36}"
     r"|(?<![\w-])(?=(?P<first>[\w-]*?\beyJ))(?P=first)[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]"
@@ -52,7 +52,7 @@ def refuse_secrets(file: str, values: Mapping[Any, Any], overrides: Sequence[str
 
 
 def names_secret(key: str) -> bool:
-    """Return True if a key's name is one that secrets have."""
+    """Return True if a key has a name that secrets usually have."""
     words = ".".join(word for word in _BETWEEN_WORDS.split(key) if word).lower()
     return _SECRET.search(words) is not None and _POINTER.search(words) is None
 
@@ -82,7 +82,7 @@ def without_content(problem: str) -> str:
 def _of_overrides(overrides: Sequence[str]) -> Iterator[str]:
     for override in overrides:
         key, equals, raw = override.partition("=")
-        # After `spark.` all of a key is the name of one setting.
+        # A key that begins with `spark.` is the name of one setting as a whole.
         name = key if key.startswith("spark.") else key.rpartition(".")[2]
         if holds_secret(key) or (not equals and names_secret(key)):
             yield "a key of --set"
