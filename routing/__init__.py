@@ -14,7 +14,7 @@ from typing import Any as _Any
 
 @_cache
 def _public_names() -> dict[str, tuple[str, str]]:
-    """Return the module of each public name, and its name there."""
+    """Return the module of each public name, and its name in that module."""
     import ast
     import pkgutil
 
@@ -31,7 +31,7 @@ def __getattr__(name: str) -> _Any:
     if name == "__all__":
         return list(_public_names())
     if name.startswith("_") or name not in _public_names():
-        # Python asks for each module of the package too, before it imports one.
+        # Python also looks up each module of the package here, before it imports the module.
         raise _unknown(name)
     module, name_there = _public_names()[name]
     # As `from module import name_there` does it, which also imports a module of a package.

@@ -13,7 +13,7 @@ def script() -> None:
     A wheel task ignores returned values, so an exit code other than 0 is raised. Code 0 is not, because some
     platforms report every exception as a failure.
     """
-    # Before all that takes time to be imported.
+    # Handle signals before the imports that take time.
     status = SignalGuard(_put_away).run(_command) if is_for_this_process() else _command_alone()
     if status:
         sys.exit(status)
@@ -40,7 +40,7 @@ def _command_alone() -> int:
 
 def _put_away() -> None:
     """Remove the lock files, Java's messages and half exports of an interrupted command."""
-    # What has not been loaded has left nothing.
+    # A module that was not loaded has left nothing to remove.
     if "routing.delta.run_lock" in sys.modules:
         from routing.delta.run_lock import give_up
 

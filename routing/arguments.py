@@ -17,7 +17,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class ArgumentFault(ContractError, TypeError):
-    """An argument of a call from Python is of another kind than the function takes."""
+    """An argument of a call from Python is of a kind that the function does not take."""
 
     @classmethod
     def of_kind(cls, name: str, value: object, kinds: Sequence[str], hint: str | None) -> ArgumentFault:
@@ -28,7 +28,7 @@ class ArgumentFault(ContractError, TypeError):
 
 @dataclass(frozen=True)
 class ArgumentKind:
-    """A kind of values that a parameter takes: its name in a sentence, and whether a value is of it."""
+    """A kind of values that a parameter takes: its name for messages, and a test of a value."""
 
     name: str
     takes: Callable[[Any], bool]
@@ -49,7 +49,7 @@ def _maps_texts_to(kind: type) -> Callable[[Any], bool]:
 
 
 def _is_time(value: object) -> bool:
-    # What pandas has for no time is a datetime too, and equal to nothing.
+    # NaT of pandas is a datetime too, but does not equal itself.
     return isinstance(value, datetime) and value == value
 
 
@@ -97,7 +97,7 @@ def checked(function: Function) -> Function:
         try:
             bound_arguments = signature.bind(*args, **options).arguments
         except TypeError:
-            # Python words this best.
+            # Python's own message is the best one.
             return function(*args, **options)
         for name, value in _each_argument(signature, bound_arguments):
             _check(function, name, signature.parameters[name].annotation, value)
@@ -112,7 +112,7 @@ def _signature_of(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def _each_argument(signature: inspect.Signature, bound: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Yield each argument with the name of its parameter, also those of ``*others``."""
+    """Yield each argument with the name of its parameter, including those of ``*others``."""
     for name, value in bound.items():
         is_repeated = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
         values = value if is_repeated and isinstance(value, tuple) else (value,)
@@ -160,5 +160,5 @@ def _kind_named(name: str) -> ArgumentKind:
 
 
 def _has_class_named(name: str, value: object) -> bool:
-    """Return whether a value is of a class, by its name: a session's class is imported only where it is used."""
+    """Return whether a value is of a class with this name, without importing the class."""
     return any(one.__name__ == name for one in type(value).__mro__)

@@ -66,7 +66,7 @@ _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 
 
 class _StoreOnce(argparse.Action):
-    """Keeps an option's one value, and refuses a second instead of letting the last win."""
+    """Stores the value of an option, and refuses a second value."""
 
     def __call__(
         self,
@@ -104,14 +104,14 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(EXIT_CONTRACT, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        # argparse passes over what cannot be written.
+        # argparse itself ignores errors while it writes.
         (tell_result if file is sys.stdout else tell_besides)(message)
 
     def parse_all(self, arguments: Sequence[str] | None) -> argparse.Namespace:
         """Parse a command line. Exit with one sentence if a word is superfluous or not text."""
         words = sys.argv[1:] if arguments is None else arguments
         for number, word in enumerate(words, start=1):
-            # Python passes bytes that are not UTF-8 on as surrogates, which no table or file can hold.
+            # Python converts bytes that are not UTF-8 to surrogates, which no table or file can hold.
             if not is_writable(word):
                 self.error(f"argument {number} holds bytes that are no UTF-8: '{printable(as_shown(word))}'")
         options, surplus = self.parse_known_args(arguments)
@@ -202,7 +202,7 @@ class CommandConsole:
         from routing.render.text import PIPE_WIDTH, write_text
 
         is_terminal = sys.stdout is not None and sys.stdout.isatty()
-        # COLUMNS, which some shells and schedulers export, says nothing of a pipe.
+        # COLUMNS, which some shells and schedulers export, does not apply to a pipe.
         width = self._width or (get_terminal_size().columns if is_terminal else PIPE_WIDTH)
         is_dull = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
         is_coloured = self._color == "always" or (self._color == "auto" and is_terminal and not is_dull)
@@ -222,7 +222,7 @@ class CommandConsole:
             tell_besides(f"{self._line(printable(text), level, fields)}\n")
 
     def error_line(self, text: str) -> str:
-        """Return the line of an error that is printed."""
+        """Return the printed line of an error."""
         return self._line(text, "error")
 
     def _line(self, text: str, level: str, fields: Mapping[str, object] | None = None) -> str:
@@ -253,12 +253,12 @@ class CommandConsole:
             yield
 
     def show_progress(self, text: str) -> None:
-        """Show how far the activity has come."""
+        """Show the progress of the activity."""
         if self._line_below is not None:
             self._line_below.show_progress(text)
 
     def watch(self, spark: SparkSession) -> None:
-        """Show from now on how far Spark has come with its tasks."""
+        """Show the progress of Spark's tasks from now on."""
         if self._line_below is not None:
             from routing.sessions.existing_session import count_tasks
 
@@ -266,7 +266,7 @@ class CommandConsole:
 
 
 def _common(formats: Sequence[str]) -> CommandParser:
-    """Return the options of every command, with the forms that its results have."""
+    """Return a parser of the options that every command has. ``formats`` are the formats of its results."""
     common = CommandParser(add_help=False)
     group = common.add_argument_group(COMMON_OPTIONS)
     group.add_argument(
@@ -378,7 +378,7 @@ def _run_to_end(options: argparse.Namespace, console: CommandConsole) -> int:
     try:
         with _reading_as(options):
             return _COMMANDS[options.command](options, console)
-    # The last resort of a command: every error is reported.
+    # Every error of a command is reported.
     except Exception as error:  # noqa: BLE001
         if options.verbose:
             tell_besides(traceback.format_exc())

@@ -127,7 +127,7 @@ class InputError(ContractError):
 
     @classmethod
     def missing_table(cls, key: str, location: str) -> InputError:
-        """Say that no Delta table stands at the location that a configuration key names."""
+        """Report that there is no Delta table at the location that a configuration key names."""
         return cls(
             f"tables.{key}: there is no Delta table at {quote(location)}",
             "correct the location or create the table",
@@ -135,7 +135,7 @@ class InputError(ContractError):
 
     @classmethod
     def lost_table(cls, key: str, location: str, run_id: str) -> InputError:
-        """Say that an optional table is gone which the last counted run read."""
+        """Report that an optional table is missing that the last counted run read."""
         return cls(
             f"tables.{key}: run {quote(run_id)} read this table, but it is missing at {quote(location)}",
             "correct the location or restore the table; without the key, messages may be decided differently",
@@ -151,7 +151,7 @@ class InputError(ContractError):
 
     @classmethod
     def unreadable_version(cls, key: str, version: int, why: str) -> InputError:
-        """Say that a version of a table is not there any more, or never was."""
+        """Report that a version of a table no longer exists, or never existed."""
         return cls(
             f"tables.{key}: version {version} cannot be read: {why}",
             "name a version with all its log and files",
@@ -169,7 +169,7 @@ class InputError(ContractError):
 
     @classmethod
     def full_run_needed(cls, why: str) -> InputError:
-        """Say that an incremental run cannot go on from the last run that counts."""
+        """Report that an incremental run cannot continue from the last run that counts."""
         return cls(
             f"tables.messages: {why}",
             "run once with --set resolve.mode=full; the next incremental run continues from there",
@@ -190,7 +190,7 @@ class InputError(ContractError):
 
     @classmethod
     def without_versions(cls, location: str) -> InputError:
-        """Say that an incremental run is to read messages that have no versions."""
+        """Report that an incremental run cannot read messages without versions."""
         return cls(
             f"tables.messages: {quote(location)} cannot be read at a version (it is a view, has row filters or"
             " masks, or is not a Delta table), so new messages cannot be determined",
@@ -199,7 +199,7 @@ class InputError(ContractError):
 
     @classmethod
     def nothing_recorded(cls, location: str) -> InputError:
-        """Say that no run counts yet, so that the outputs hold nothing that can be read."""
+        """Report that no run counts yet, so the outputs cannot be read."""
         return cls(f"no run is recorded in {quote(location)}", "run sbroute resolve first")
 
     @classmethod
@@ -214,7 +214,7 @@ class InputError(ContractError):
 
     @classmethod
     def faulty_rows(cls, faults: Sequence[str], total: int) -> InputError:
-        """Say that configuration rows break their contract, so that every decision would be doubtful."""
+        """Report that configuration rows break their contract, so every decision would be doubtful."""
         return cls(
             f"the input tables have {join_bounded(faults, 'faulty row', total)}",
             "correct these rows; nothing was written",
@@ -231,7 +231,7 @@ class RecordedAlready(InputError):
 
 
 class RunError(ContractError):
-    """A run that was asked for is not recorded, or not the only one that the text fits."""
+    """The id of a run is invalid, not recorded, ambiguous, or recorded with other settings."""
 
     @classmethod
     def unknown(cls, run_id: str, location: str, nearest: Sequence[str]) -> RunError:
@@ -248,7 +248,7 @@ class RunError(ContractError):
 
     @classmethod
     def unfit_id(cls, run_id: str, longest: int) -> RunError:
-        """Say that an id that was given for a run is empty, too long, or cannot be printed in one line."""
+        """Report that the id for a run is empty, too long, or cannot be printed on one line."""
         return cls(
             f"{quote(run_id)} cannot be the id of a run: it has 1 to {longest} printable characters, and no blank"
             " at its ends",
@@ -257,7 +257,7 @@ class RunError(ContractError):
 
     @classmethod
     def of_other_settings(cls, run_id: str, location: str, different: str) -> RunError:
-        """Say that a run that is to be tried again counts, and was told to do something else."""
+        """Report that a run with this id already counts, and had other settings."""
         return cls(
             f"run {quote(run_id)} is already recorded in {quote(location)} with another configuration:"
             f" {different}",
@@ -266,11 +266,11 @@ class RunError(ContractError):
 
 
 class OutputError(ContractError):
-    """An output cannot be written, or its location holds something else than the table it is meant for."""
+    """An output cannot be written, or its location does not hold the expected table."""
 
     @classmethod
     def other_schema(cls, key: str, location: str, faults: Sequence[str]) -> OutputError:
-        """Report that another command created the table at this location."""
+        """Report that the table at this location has another schema."""
         return cls(
             f"output.{key}: {quote(location)} is a table with another schema,"
             f" {join_bounded(faults, 'difference')}",
@@ -310,7 +310,7 @@ class OutputError(ContractError):
 
     @classmethod
     def not_a_table(cls, key: str, location: str) -> OutputError:
-        """Say that the files at a location are no Delta table."""
+        """Report that the files at a location are not a Delta table."""
         return cls(
             f"output.{key}: {quote(location)} is not empty and is not a Delta table",
             "name another location, or delete the folder if an interrupted command left it",
@@ -318,7 +318,7 @@ class OutputError(ContractError):
 
     @classmethod
     def not_printable(cls, why: str) -> OutputError:
-        """Say that standard output takes no text."""
+        """Report that standard output cannot be written."""
         return cls(f"standard output cannot be written: {why}", "tables that the command wrote are complete")
 
     @classmethod
@@ -329,7 +329,7 @@ class OutputError(ContractError):
 
     @classmethod
     def folder_not_writable(cls, folder: str, why: str) -> OutputError:
-        """Say that the folder of a command's own cannot be made or written."""
+        """Report that the folder of a command cannot be created or written."""
         return cls(f"{quote(folder)} cannot be written: {why}", hint_of(why) or "name another folder with --out")
 
     @classmethod
@@ -355,7 +355,7 @@ class OutputError(ContractError):
 
     @classmethod
     def other_job(cls, key: str, location: str, runs: str) -> OutputError:
-        """Say that a run of another job, one with another table ``runs``, has written there."""
+        """Report that a run of another job, with another table ``runs``, wrote to this location."""
         return cls(
             f"output.{key}: {quote(location)} has rows of runs that are recorded in {quote(runs)}",
             "correct output.runs or this location; move the table away if that job no longer exists",
@@ -363,7 +363,7 @@ class OutputError(ContractError):
 
     @classmethod
     def runs_changed(cls, location: str, version: int, operation: str, restorable: int | None) -> OutputError:
-        """Report that a commit of no run changed ``runs``. ``restorable`` is the version before, if known."""
+        """Report that another writer changed ``runs``. ``restorable`` is the version before, if known."""
         restore = "" if restorable is None else f"RESTORE it to version {restorable}, or "
         return cls(
             f"output.runs: version {version} of {quote(location)} was not written by a run ({operation}), and runs"
@@ -392,7 +392,7 @@ class OutputError(ContractError):
 
 
 class HistoryGap(RoutingError):
-    """Commits of a table cannot be told any more: its log has been cleaned up that far."""
+    """Commits of a table are unknown, because its log has been cleaned up."""
 
     @classmethod
     def cleaned(cls, location: str, version: int) -> HistoryGap:
@@ -407,7 +407,7 @@ class EnvironmentFault(ContractError):
 
     @classmethod
     def no_package(cls, package: str, extra: str) -> EnvironmentFault:
-        """Say that a package is not installed that ``extra`` of this one brings."""
+        """Report that a package is missing, which ``extra`` of this package installs."""
         return cls(f"the Python package {package} is missing", f"in a clone: pip install '.[{extra}]'")
 
     @classmethod
@@ -439,16 +439,16 @@ class EnvironmentFault(ContractError):
         return type(self)(f"{table} is {action} by Spark ({why}), and {self.message}", self.hint)
 
     def for_spark(self, why: str) -> EnvironmentFault:
-        """Return the error with the reason why the command takes Spark."""
+        """Return the error with the reason why the command needs Spark."""
         return type(self)(f"the command needs Spark ({why}), and {self.message}", self.hint)
 
 
 class NoJavaFault(EnvironmentFault):
-    """Spark is installed and finds no Java that it can start."""
+    """Spark is installed, but finds no Java that it can start."""
 
     @classmethod
     def no_java(cls, why: str) -> NoJavaFault:
-        """Say that Spark found no Java 17 or 21."""
+        """Report that Spark could not start without Java 17 or 21."""
         return cls(
             f"Spark could not start: {why}",
             "install Java 17 or 21, on Debian: apt-get install openjdk-17-jre-headless",
@@ -480,7 +480,7 @@ class StorageError(RoutingError):
 
     @classmethod
     def damaged_log(cls, location: str, version: int) -> StorageError:
-        """Say that a line of a commit in Delta's log is no JSON."""
+        """Report that a line of a commit in Delta's log is not JSON."""
         return cls(
             f"the run failed while reading the log of {quote(location)}: a line of version {version} is not JSON",
             "restore the log from a backup, or recreate the table",
@@ -505,7 +505,7 @@ class StorageError(RoutingError):
 
     @classmethod
     def no_lock_file(cls, file: str) -> StorageError:
-        """Say that the lock file's path is a link, or no file, and is not written to."""
+        """Report that the lock file is a link or not a regular file, so it is not written."""
         return cls(f"{quote(file)} is a link or not a regular file, so it is not used", "remove it and run again")
 
     @classmethod
@@ -543,7 +543,7 @@ def first_sentence(error: BaseException) -> str:
     lines = (join_tree(str(error).strip()) or type(error).__name__).splitlines()
     line = lines[0].strip()
     if line.startswith("An error occurred while calling"):
-        # py4j's own words say nothing; what went wrong is in the last cause.
+        # py4j's own message does not help. The last cause has the reason.
         causes = [text for text in lines if text.startswith((": ", "Caused by: "))]
         line = causes[-1].removeprefix(": ").removeprefix("Caused by: ").strip() if causes else line
     line = name_lasting_fault(error, line) or line

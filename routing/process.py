@@ -78,9 +78,9 @@ def _parents() -> Iterator[tuple[int, int]]:
         return
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
-            # One that ends between these steps.
+            # A process may end between these steps.
             with suppress(OSError):
-                # After the program's name, which may hold anything, in brackets.
+                # These follow the program's name, which is in brackets and may contain any text.
                 state, parent, *_ = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
                 if state not in "ZX":
                     yield int(folder.name), int(parent)
@@ -97,20 +97,20 @@ def _parents_by_ps() -> Iterator[tuple[int, int]]:
             yield int(process), int(parent)
 
 
-# How far a command has come: what counts and what does not, should it be interrupted.
+# The progress of a command, so that an interruption can report what counts.
 
 
 NOTHING_WRITTEN = "nothing was written"
 
 
 class CommandOutput(Protocol):
-    """The output of a command, as an interruption needs it."""
+    """The output of a command, with the operations that an interruption needs."""
 
     def error_line(self, text: str) -> str:
-        """Return the line of an error that is printed."""
+        """Return the printed line of an error."""
 
     def close(self) -> None:
-        """Remove the line that moves on the terminal."""
+        """Remove the live line from the terminal."""
 
 
 class CommandProgress:
@@ -132,11 +132,11 @@ class CommandProgress:
         self.completing_run = threading.Lock()
 
     def as_line(self, text: str) -> str:
-        """Return the line of an error that is printed."""
+        """Return the printed line of an error."""
         return text if self.output is None else self.output.error_line(text)
 
     def clear(self) -> None:
-        """Remove the line that moves on the terminal."""
+        """Remove the live line from the terminal."""
         if self.output is not None:
             self.output.close()
 
@@ -165,32 +165,32 @@ class CommandProgress:
 
 
 def leave_at_once(status: int) -> NoReturn:
-    """End the process without waiting for its threads; what was printed is written."""
+    """Flush the output, and end the process without waiting for its threads."""
     for stream in (sys.stdout, sys.stderr):
-        # Nobody may listen any more.
+        # The reader of the stream may have ended.
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
     os._exit(status)
 
 
 _SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
-# How long Java may take to end, and the command to notice that it has.
+# The seconds for Java to end, and for the command to notice this.
 _JAVA_SECONDS, _COMMAND_SECONDS = 5.0, 1.0
-# How long a process that is being started takes to be one.
+# The seconds until a process that is being started exists.
 _STARTING_SECONDS = 0.1
 # The size of a main thread's stack on most systems. Other threads may have much less.
 _STACK = 16 << 20
 
 
 def is_for_this_process() -> bool:
-    """Return whether signals are this process's to handle: not on Databricks, nor off the main thread."""
+    """Return whether this process handles signals: on POSIX, in the main thread, and not on Databricks."""
     is_main = threading.current_thread() is threading.main_thread()
     return os.name == "posix" and is_main and "DATABRICKS_RUNTIME_VERSION" not in os.environ
 
 
 def say(line: str, descriptor: int = 2) -> None:
-    """Write a line past all that Python holds back or has in use."""
-    # Nobody may listen, and standard error may have been closed from the beginning.
+    """Write a line directly to a file descriptor, without Python's buffers and locks."""
+    # The reader may have ended, and standard error may have been closed from the beginning.
     with suppress(OSError):
         os.write(descriptor, f"{line}\n".encode(errors="backslashreplace"))
 
@@ -202,7 +202,7 @@ def _start_nothing(event: str, _: tuple[object, ...]) -> None:
 
 
 class SignalGuard:
-    """Ends the process when a signal says so, from the moment it is made until the process is gone."""
+    """Ends the process on SIGINT or SIGTERM, from its creation until the process has ended."""
 
     def __init__(self, clean_up: Callable[[], None]) -> None:
         self.progress = CommandProgress()
@@ -214,11 +214,11 @@ class SignalGuard:
         self._is_told = False
         self._worker: threading.Thread | None = None
         for number in _SIGNALS:
-            # A shell that starts a command in the background has it ignore Ctrl-C.
+            # A shell makes commands in the background ignore Ctrl-C, which stays so.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._end)
-                # After all others, for it is the first: Python is then about to take these handlers away, and a
-                # signal would end a process whose command has ended and whose exit code is known.
+                # The first registered function runs last. Python then removes these handlers, and a signal would
+                # end a process whose command has ended and whose exit code is known.
                 atexit.register(signal.signal, number, signal.SIG_IGN)
 
     def run(self, command: Callable[[CommandProgress], int]) -> int:
@@ -229,7 +229,7 @@ class SignalGuard:
         def work() -> None:
             try:
                 done.append(command(self.progress))
-            # Handed on to the main thread: SystemExit too.
+            # The main thread raises it again, including SystemExit.
             except BaseException as error:  # noqa: BLE001
                 failed.append(error)
             finally:
@@ -250,7 +250,7 @@ class SignalGuard:
     def _end(self, number: int, _: FrameType | None) -> None:
         """Handle SIGINT and SIGTERM without returning."""
         if self.progress.is_interrupted:
-            # The second one: whoever sent it has waited long enough.
+            # This is the second signal, so do not wait any longer.
             self._report_end(number)
             end_children(0)
             self._leave(number)
@@ -264,7 +264,7 @@ class SignalGuard:
             self._worker.join(_COMMAND_SECONDS)
         else:
             time.sleep(_STARTING_SECONDS)
-        # Processes that were just being started.
+        # End processes that were just being started.
         end_children(_JAVA_SECONDS)
         self._leave(number)
 
@@ -283,11 +283,11 @@ class SignalGuard:
         try:
             self._clean_up()
         finally:
-            # 130 and 143, as shells say it.
+            # 130 and 143, as in shells.
             os._exit(128 + number)
 
 
-# Files that are read to their end: a pipe need not have one, a device such as ``/dev/zero`` has none.
+# Read only ordinary files to their end: a pipe may have none, and a device such as ``/dev/zero`` has none.
 
 
 def refuse_special_file(path: Path) -> None:
@@ -304,7 +304,7 @@ def read_ordinary_file(path: Path) -> bytes:
 
 @contextmanager
 def no_search_for_cycles() -> Iterator[None]:
-    """Keep Python from looking for cycles of objects, which with a million takes a fifth of the time."""
+    """Turn off Python's search for cycles of objects, which takes a fifth of the time with a million objects."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -46,7 +46,7 @@ RECONCILED_COUNTS = table_schema(
     ("episodes!", _BIGINT),
     ("observations!", _BIGINT),
 )
-"""How many episodes of an instance are of a class."""
+"""How many episodes of an instance are in a class."""
 RECONCILED_CAUSES = table_schema(
     ("instance_name!", _STRING),
     ("cause!", _STRING),
@@ -63,11 +63,12 @@ BALANCED_PICKS = table_schema(
     ("episodes!", _BIGINT),
     ("same!", _BIGINT),
 )
-"""Of services that are balanced: how often the broker instance that was observed is the one that was predicted."""
-# A line of an explanation. search: 1 the message's own scope, 2 msdb once the message has come back, null for the
-# message as a whole. step: the matching step that the line belongs to. name: of a route, database or tier.
-# reasons: why a route did not match. routes: the names of a tier's routes. at: the moment that decides. count: how
-# many. error_number, status_text and why: what SQL Server said of the message, and what that says of the verdict.
+"""How often the observed broker instance of a balanced service is the predicted one."""
+# A line of an explanation. search is 1 for the message's own scope, 2 for msdb after the message has come back, or
+# null for the message as a whole. step is the matching step of the line. name is that of a route, database or
+# tier. reasons are why a route did not match. routes are the names of a tier's routes. at is the time that
+# decides. error_number and status_text are SQL Server's report on the message, and why compares it with the
+# verdict.
 EXPLAINED_STEPS = table_schema(
     ("position!", _INT),
     ("search", _INT),
@@ -131,7 +132,7 @@ KEY_CHANGES = Schema(
 )
 """How many messages of an instance and database, null for arrivals, to a service change in the same way."""
 ENDS = tuple(f"{name}_{when}" for when in SIDES for name in _SOUGHT)
-"""The outcomes and endings of both sides. Examples are kept of each combination."""
+"""The outcomes and endings of both sides. Examples are kept for each combination."""
 _ENDS = tuple(field for field in _BOTH if field.name in ENDS)
 _EXAMPLE = tuple(Field(name, _STRING) for name in ("instance_name", "message_id", "conversation_id"))
 EXAMPLES = Schema((*_ENDS, *_EXAMPLE))
@@ -172,7 +173,7 @@ ONE_RUN = Schema(
     (
         *RUNS,
         Field("seconds", _DOUBLE, False),
-        # Slowest first; share: of the run's seconds, null in a run of no time.
+        # Slowest first. share is the share of the run's seconds, or null if the run took no time.
         Field(
             "slow_stages",
             ArrayOf(table_schema(("stage", _STRING), ("seconds", _DOUBLE), ("share", _DOUBLE))),
@@ -189,7 +190,7 @@ LISTED_MESSAGES = table_schema(
     ("reason!", _STRING),
     ("enqueue_time!", _TIME),
     ("age_seconds!", _BIGINT),
-    # When the decision was made that still delays it; null of any other outcome.
+    # The time of the decision that still delays the message, or null for other outcomes.
     ("delayed_since", _TIME),
     ("message_id!", _STRING),
     ("conversation_id!", _STRING),

@@ -1,4 +1,4 @@
-"""What every step of a run shares: its options, the clock of its stages, and its notes."""
+"""Hold what all steps of a run share: its options, the clock of its stages, and its notes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE, Json
 
 @dataclass(frozen=True)
 class Progress:
-    """A stage that begins; once it has ended, with its seconds, and how many rows it was about, where known."""
+    """A stage that begins or has ended. After its end it has its seconds, and the number of rows if known."""
 
     stage: str
     seconds: float | None = None
@@ -25,7 +25,7 @@ class Progress:
         return self.stage if self.seconds is None else f"{self.stage}: {self.seconds:.1f} s"
 
     def fields(self) -> JsonObject:
-        """Return the progress for programs, seconds in whole milliseconds; without unknown values."""
+        """Return the known values for programs, with seconds in whole milliseconds."""
         seconds = None if self.seconds is None else round(self.seconds, 3)
         values = {"stage": self.stage, "seconds": seconds, "rows": self.rows}
         return {name: value for name, value in values.items() if value is not None}
@@ -40,23 +40,23 @@ class StageTally:
 
 @dataclass
 class StageClock:
-    """Times the stages of a run; an error of Spark inside a stage becomes a StorageError that names it.
+    """Times the stages of a run, and converts foreign errors inside a stage to a StorageError that names it.
 
-    ``progress`` is called with each stage twice, when it begins and when it has ended, but not with the end of one
-    that fails. ``on_change`` is called with the current stage at each begin and end, and with None outside of all.
-    The seconds of a stage leave out those of stages within it.
+    ``progress`` is called when each stage begins, and when it has ended without an error. ``on_change`` is called
+    with the current stage at each begin and end, or with None outside all stages. The seconds of a stage do not
+    include those of inner stages.
     """
 
     progress: Callable[[Progress], None] = lambda stage: None
     on_change: Callable[[str | None], None] = lambda stage: None
     seconds: dict[str, float] = field(default_factory=dict)
-    # Of stages that have ended within the current one.
+    # The seconds of stages that have ended within the current one.
     _within: float = 0.0
     _current: str | None = None
 
     @contextmanager
     def stage(self, name: str) -> Iterator[StageTally]:
-        """Measure the block's time; a failure becomes StorageError."""
+        """Measure the block's time. Raises StorageError for an error from outside this package."""
         self.progress(Progress(name))
         begun, tally = time.monotonic(), StageTally()
         before, self._within = self._within, 0.0
@@ -76,17 +76,17 @@ class StageClock:
         self._within = before + seconds
 
     def _add(self, name: str, seconds: float, rows: int | None) -> None:
-        """Count seconds for a stage, in whole milliseconds; one that is entered twice counts as one."""
-        # Rounded up, the stages together would be longer than the run.
+        """Add seconds to a stage, in whole milliseconds. A stage that is entered twice counts as one."""
+        # If they were rounded up, the stages together would be longer than the run.
         self.seconds[name] = floor((self.seconds.get(name, 0.0) + seconds) * 1000) / 1000
         self.progress(Progress(name, seconds, rows))
 
 
 @dataclass(frozen=True)
 class ResolveOptions:
-    """The options of resolving messages; the same words as section ``resolve`` of the configuration.
+    """The options for resolving messages, with the names of section ``resolve`` of the configuration.
 
-    ``may_change``: the messages have no versions, so that each pass checks them again.
+    ``may_change`` is True if the messages have no versions, so that each pass checks them again.
     """
 
     run_id: str

@@ -134,7 +134,7 @@ MESSAGES = table_schema(
     ("to_service_name!", _STRING),
     ("to_broker_instance", _STRING),
     ("hops_remaining", _INT),
-    # For people and the way back; the rules do not read it.
+    # For people and the return path. Decisions do not depend on it.
     ("from_service_name", _STRING),
 )
 DIALOGS = table_schema(
@@ -156,7 +156,7 @@ ROUTE_REQUESTS = table_schema(
     ("requested_at!", _TIME),
     ("message_id!", _STRING),
     ("ended_at", _TIME),
-    # Whose request it is (D10); null in rows of release 0.2.0 and older.
+    # The endpoint that made the request (D10). Null in rows of release 0.2.0 and older.
     ("conversation_id", _STRING),
     ("is_initiator", _BOOLEAN),
 )
@@ -176,7 +176,7 @@ OBSERVED_ROUTING = table_schema(
     ("to_service_name", _STRING),
     ("to_broker_instance", _STRING),
     ("from_service_name", _STRING),
-    # Of events alone. event_hash: with the instance, what tells one event from another.
+    # Only for events. event_hash identifies an event together with the instance.
     ("event_hash", _STRING),
     ("route_type", _STRING),
     ("is_from_network", _BOOLEAN),
@@ -199,7 +199,7 @@ IMPORTS = table_schema(
     ("kind", _STRING),
     ("content_digest", _STRING),
 )
-# What `check` and `report` look at when nothing waits, as of the last export.
+# The queues that `check` and `report` examine when no message waits, as of the last export.
 QUEUES = table_schema(
     ("instance_name!", _STRING),
     ("database_name!", _STRING),
@@ -228,7 +228,7 @@ ENDPOINT_COUNTS = table_schema(
     ("endpoints!", _BIGINT),
     ("exported_at!", _TIME),
 )
-# What an import is about to write to table_key: action is put or remove; rows is JSON (importing.journal).
+# The rows that an import will write to table_key. action is put or remove, and rows is JSON (importing.journal).
 UNFINISHED_IMPORTS = table_schema(
     ("import_id!", _STRING),
     ("started_at!", _TIME),
@@ -240,7 +240,7 @@ UNFINISHED_IMPORTS = table_schema(
 )
 
 ALTERNATIVE_ROUTES = ArrayOf(table_schema(*((name, _STRING) for name in ALTERNATIVE_COLUMNS)))
-# The kinds of what the rules say, by the types of their fields; no alternative routes are null.
+# The kinds of columns by the types of the rules' fields. Without alternative routes, their column is null.
 _ALTERNATIVES = tuple[EstateRoute, ...]
 _KIND_OF: dict[object, AnyKind] = {
     **dict.fromkeys((str, Outcome, Reason), _STRING),
@@ -252,14 +252,14 @@ _KIND_OF: dict[object, AnyKind] = {
 
 
 def columns_of(fields: type) -> Iterator[tuple[str, AnyKind]]:
-    """Yield the columns of the fields of a class of the rules."""
+    """Yield the columns for the fields of a class of the rules."""
     for name, hint in get_type_hints(fields).items():
         is_never_null = hint in _KIND_OF and hint != _ALTERNATIVES
         [kind] = {_KIND_OF[one] for one in (hint, *get_args(hint)) if one in _KIND_OF}
         yield f"{name}!" if is_never_null else name, kind
 
 
-# What an output tells of a message that was not set aside.
+# The columns of a message in outputs of messages that were not rejected.
 _OF_A_MESSAGE: tuple[tuple[str, AnyKind], ...] = (
     ("message_id!", _STRING),
     ("conversation_id!", _STRING),
@@ -284,7 +284,7 @@ NEW_ROUTE_REQUESTS = table_schema(
     ("service_name!", _STRING),
     ("requested_at!", _TIME),
     ("message_id!", _STRING),
-    # Null in rows of release 0.2.0 and older, up to the body.
+    # The columns before the body are null in rows of release 0.2.0 and older.
     ("conversation_id", _STRING),
     ("is_initiator", _BOOLEAN),
     ("message_type_name", _STRING),
@@ -292,7 +292,7 @@ NEW_ROUTE_REQUESTS = table_schema(
     ("body!", _STRING),
     ("run_id!", _STRING),
 )
-# One hop: scope is the database whose routes were searched; address the one that the message takes.
+# One hop. scope is the database whose routes were searched, and address the one that the message takes.
 HOPS = ArrayOf(table_schema(*((name.rstrip("!"), kind) for name, kind in columns_of(HopRow))))
 _KIND_OF[tuple[HopRow, ...]] = HOPS
 MESSAGE_PATHS = table_schema(
@@ -301,8 +301,8 @@ MESSAGE_PATHS = table_schema(
     ("decided_at!", _TIME),
     *columns_of(PathRow),
 )
-"""Messages followed to their end, and back. ``outcome`` is an `Ending`, ``hops`` are the first way's."""
-# search: 1 the message's own scope, 2 msdb after it came back; database_name: whose routes were searched.
+"""Messages followed to their end, and back. ``outcome`` is an `Ending`. ``hops`` are those of the first path."""
+# search is 1 for the message's own scope, 2 for msdb after it came back. database_name is the searched database.
 ROUTE_CANDIDATES = table_schema(
     ("instance_name!", _STRING),
     ("message_id!", _STRING),
@@ -329,7 +329,7 @@ ROUTE_CANDIDATES = table_schema(
 """Messages with every route that matches a step of their searches, in the order in which the rules take them."""
 CANDIDATE = table_schema(*columns_of(CandidateRow))
 """A candidate of a key, before it is joined with messages."""
-# What SQL Server said beside what the rules say; both as of first_observed_at, the start of the episode.
+# SQL Server's reports next to the rules' predictions, both as of first_observed_at, the start of the episode.
 RECONCILIATION = table_schema(
     ("instance_name!", _STRING),
     ("database_name", _STRING),
@@ -354,7 +354,7 @@ RECONCILIATION = table_schema(
     ("address", _STRING),
     ("mirror_address", _STRING),
     ("destination_database", _STRING),
-    # How many broker instances the dialog-ID hash picks among; null where it does not.
+    # The number of broker instances from which the dialog-ID hash picks, or null if it does not pick.
     ("broker_instances", _INT),
     ("class!", _STRING),
     ("why", _STRING),
@@ -386,7 +386,7 @@ PENDING_MESSAGES = Schema(
         Field("may_ask", _BOOLEAN),
     )
 )
-"""``due_at`` is when time alone may change the decision, ``may_ask`` whether it may ask for a route."""
+"""``due_at`` is when only the passing of time may change the decision. ``may_ask``: it may ask for a route."""
 RUNS = table_schema(
     ("run_id!", _STRING),
     ("mode!", _STRING),
@@ -414,9 +414,9 @@ RUNS = table_schema(
     ("input_digests", MapOf(_STRING, _STRING)),
     ("window_from", _TIME),
     ("window_to", _TIME),
-    # Null where the run was not asked to erase.
+    # Null if the run does not erase.
     ("rows_erased", _BIGINT),
-    # Null where a faulty row would have stopped the run.
+    # Null if a faulty row would have stopped the run.
     ("rows_quarantined", _BIGINT),
     ("quarantined_instances", ArrayOf(_STRING)),
 )
@@ -446,7 +446,7 @@ KEYS: dict[str, tuple[str, ...]] = {
 KEPT: dict[str, Schema] = {"observed_routing": OBSERVED_ROUTING, "imports": IMPORTS}
 """The tables that ``import`` keeps in addition to the inputs of ``resolve``."""
 SEEN: dict[str, Schema] = {"queues": QUEUES, "endpoint_counts": ENDPOINT_COUNTS}
-"""The tables of views beside the routing, which ``import`` keeps as of the last export."""
+"""The tables of views that decide no route. ``import`` keeps them as of the last export."""
 TABLES: dict[str, Schema] = {**INPUTS, **KEPT, **SEEN, "unfinished_imports": UNFINISHED_IMPORTS}
 """Every table of section ``tables``."""
 OUTPUTS: dict[str, Schema] = {

@@ -1,4 +1,4 @@
-"""Recognise lasting faults of the storage, such as a full disk. Others, such as a time-out, pass."""
+"""Recognise lasting faults of the storage, such as a full disk. Other faults, such as a time-out, pass."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import os
 import re
 
-# The same command fails again until somebody changes the storage or a permission. Each with what to wait for.
+# With these faults, the same command fails again until somebody changes the storage or a permission.
 _WRITABLE = "once this user has write permission, or name another location"
 LASTING = {
     errno.ENOSPC: "once there is free space",

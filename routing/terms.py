@@ -13,14 +13,14 @@ ReadRow = Mapping[str, Any]
 JsonObject = dict[str, Any]
 """An object of JSON, as ``json`` reads and writes it."""
 SortKey = tuple[Any, ...]
-"""The place of something in an order: it is compared, and never taken apart."""
+"""A key for sorting, which is only compared."""
 
 
 class Word(str, Enum):
     """A word that tables store as text. ``str(word)`` is that text on every Python version."""
 
     def __str__(self) -> str:
-        # Sooner than its value, which enumerations look up by a function of Python.
+        # This is faster than ``value``, which enumerations look up with a Python function.
         return str(self._value_)
 
 
@@ -115,7 +115,7 @@ class Reason(Word):
     DIALOG_EXPIRED = "DIALOG_EXPIRED"
 
 
-# Where the engine reports the same situation (rule book, section 7); `MSDB_BROKER_DISABLED` for msdb's own.
+# The errors by which SQL Server reports the same situations (rule book, section 7). msdb has its own error below.
 ERROR_NUMBERS: dict[Reason, int] = {
     Reason.NO_ROUTE: 9793,
     Reason.ROUTE_REQUESTED: 9770,

@@ -31,7 +31,7 @@ _IN_URI = re.compile(r"(?<![\w+.-])([A-Za-z][\w+.-]*://[^/\s?#@:]*:[^/\s?#@]+@|h
 # name=value in a query, a connection string or program options, or name: value in YAML of --set. The value is only
 # looked ahead at, because it may be another pair.
 _PAIR = re.compile(r"(?:^|[\s?&;,{\"'])(?:-D)?([A-Za-z][\w.-]*(?: [A-Za-z]+)?)[\"']?(?=\s*(?:=|:\s)\s*[^\s;&])")
-# In a part of a web token, only the first eyJ is tried, because a lookahead does not backtrack. Trying each of them
+# In a part of a web token, only the first eyJ is tried, because a lookahead does not backtrack. Trying each one
 # would take quadratic time.
 _WELL_KNOWN = re.compile(
     r"\b(AKIA|ASIA)[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY|\bdapi[0-9a-f]{32}|\bgh[pousr]_\w{36}"

@@ -1,4 +1,4 @@
-"""Decide new messages and those that may have changed, and add them to the outputs."""
+"""Decide new messages, and delayed messages whose decision may have changed, and add them to the outputs."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def _producer() -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value for JSON: a time as ISO 8601 in UTC, others as they are."""
+    """Return a value for JSON. A time becomes ISO 8601 text in UTC."""
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
     return dict(value) if isinstance(value, Mapping) else value
