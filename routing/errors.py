@@ -143,7 +143,7 @@ class InputError(ContractError):
 
     @classmethod
     def missing_version(cls, key: str, location: str, version: int, newest: int) -> InputError:
-        """Say that a table has no such version yet."""
+        """Report that a table has no such version yet."""
         return cls(
             f"tables.{key}: {quote(location)} has no version {version}, its newest is {newest}",
             "name an older version",
@@ -163,7 +163,7 @@ class InputError(ContractError):
 
     @classmethod
     def not_append_only(cls, location: str, version: int, operation: str) -> InputError:
-        """Say that a commit to the messages since the last run is neither an append nor a delete."""
+        """Report that a commit to the messages since the last run is neither an append nor a delete."""
         change = f"version {version} of {quote(location)} is neither an append nor a delete ({operation})"
         return cls.full_run_needed(f"{change}: it may have changed decided messages, or brought old ones back")
 
@@ -204,12 +204,12 @@ class InputError(ContractError):
 
     @classmethod
     def wrong_columns(cls, key: str, faults: Sequence[str]) -> InputError:
-        """Say that columns are missing or have a type that is not accepted."""
+        """Report that columns are missing or have a type that is not accepted."""
         return cls(f"table {key} has {join_bounded(faults, 'column fault')}", "docs/reference/tables.md has them")
 
     @classmethod
     def without_value(cls, key: str, column: str, rows: int) -> InputError:
-        """Say that rows of a table that import keeps have no value in a key column."""
+        """Report that rows of a table that import keeps have no value in a key column."""
         return cls(f"table {key} has {rows:,} rows without {column}", "remove them, or import them again")
 
     @classmethod
@@ -235,14 +235,14 @@ class RunError(ContractError):
 
     @classmethod
     def unknown(cls, run_id: str, location: str, nearest: Sequence[str]) -> RunError:
-        """Say that no run has this id or begins with it."""
+        """Report that no run has this id or begins with it."""
         nearest_ids = [quote(other) for other in nearest]
         hint = f"the nearest are {', '.join(nearest_ids)}" if nearest_ids else "no run is recorded there"
         return cls(f"no run {quote(run_id)} is recorded in {quote(location)}", hint)
 
     @classmethod
     def ambiguous(cls, prefix: str, run_ids: Sequence[str], total: int) -> RunError:
-        """Say that the ids of several runs begin with this text."""
+        """Report that the ids of several runs begin with this text."""
         runs = join_bounded([quote(run) for run in run_ids], "run", total)
         return cls(f"{quote(prefix)} is the beginning of {runs}", "write more of the id")
 
@@ -297,7 +297,7 @@ class OutputError(ContractError):
 
     @classmethod
     def no_runs(cls, location: str) -> OutputError:
-        """Say that there is no table of runs yet."""
+        """Report that there is no table of runs yet."""
         return cls(f"output.runs: there is no Delta table at {quote(location)}", "sbroute resolve creates it")
 
     @classmethod
@@ -323,7 +323,7 @@ class OutputError(ContractError):
 
     @classmethod
     def no_page(cls, file: str, why: str) -> OutputError:
-        """Say that the file of a page cannot be written."""
+        """Report that the file of a page cannot be written."""
         hint = hint_of(why) or "name a file in an existing folder"
         return cls(f"{quote(file)} cannot be written: {why}", hint)
 
@@ -334,7 +334,7 @@ class OutputError(ContractError):
 
     @classmethod
     def not_writable(cls, key: str, location: str, why: str) -> OutputError:
-        """Say that the location cannot be written to."""
+        """Report that the location cannot be written to."""
         return cls(f"output.{key}: {quote(location)} cannot be written: {why}", hint_of(why))
 
     @classmethod
@@ -396,7 +396,7 @@ class HistoryGap(RoutingError):
 
     @classmethod
     def cleaned(cls, location: str, version: int) -> HistoryGap:
-        """Say that the log does not go back to the commit after this version."""
+        """Report that the log does not go back to the commit after this version."""
         return cls(
             f"the log of {quote(location)} has been cleaned up: changes after version {version} are unknown"
         )
@@ -420,7 +420,7 @@ class EnvironmentFault(ContractError):
 
     @classmethod
     def no_workers(cls, why: str) -> EnvironmentFault:
-        """Say that Spark runs no Python workers that have this package."""
+        """Report that Spark runs no Python workers that have this package."""
         return cls(
             f"the Spark session has no Python workers with this package: {why}",
             "they need Python with pyarrow and pandas; for tables on this disk: --set resolve.engine=local",
@@ -428,7 +428,7 @@ class EnvironmentFault(ContractError):
 
     @classmethod
     def function_taken(cls, name: str) -> EnvironmentFault:
-        """Say that the session has another function of this name."""
+        """Report that the session has another function of this name."""
         return cls(
             f"the session has another function {quote(name)}",
             f"DROP TEMPORARY FUNCTION {name} if nobody needs it, or write xxhash64(lower(conversation_id))",
@@ -475,7 +475,7 @@ class StorageError(RoutingError):
 
     @classmethod
     def failed(cls, doing: str, why: str) -> StorageError:
-        """Say that Spark or the storage failed while the command was doing something."""
+        """Report that Spark or the storage failed while the command was doing something."""
         return cls(f"the run failed while {doing}: {why}", hint_of(why) or "run again once the cause is gone")
 
     @classmethod
@@ -488,7 +488,7 @@ class StorageError(RoutingError):
 
     @classmethod
     def locked(cls, file: str, pid: str, run_id: str) -> StorageError:
-        """Say that another process works on the same tables."""
+        """Report that another process works on the same tables."""
         return cls(
             f"another run is at work on these tables: run {quote(run_id)}, process {quote(pid)},"
             f" holds {quote(file)}",
@@ -518,7 +518,7 @@ class StorageError(RoutingError):
 
     @classmethod
     def imported_meanwhile(cls, key: str, location: str) -> StorageError:
-        """Say that another import wrote to the same tables after this one had read them."""
+        """Report that another import wrote to the same tables after this one had read them."""
         return cls(
             f"tables.{key} at {quote(location)} has changed since this import read it",
             "import again; the other change is kept",

@@ -199,7 +199,7 @@ IMPORTS = table_schema(
     ("kind", _STRING),
     ("content_digest", _STRING),
 )
-# The queues that `check` and `report` examine when no message waits, as of the last export.
+# The state that `check` and `report` examine when no message waits, as of the last export.
 QUEUES = table_schema(
     ("instance_name!", _STRING),
     ("database_name!", _STRING),
@@ -386,7 +386,7 @@ PENDING_MESSAGES = Schema(
         Field("may_ask", _BOOLEAN),
     )
 )
-"""``due_at`` is when only the passing of time may change the decision. ``may_ask``: it may ask for a route."""
+"""``due_at`` is when the decision may change with the time. ``may_ask`` is whether it may ask for a route."""
 RUNS = table_schema(
     ("run_id!", _STRING),
     ("mode!", _STRING),

@@ -47,7 +47,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def unreadable(cls, file: str, why: str) -> ConfigError:
-        """Say that the file is missing or cannot be read."""
+        """Report that the file is missing or cannot be read."""
         return cls(f"the configuration {quote(file)} cannot be read: {why}", "check --config")
 
     @classmethod
@@ -73,7 +73,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def secrets(cls, file: str, keys: Sequence[str]) -> ConfigError:
-        """Say that keys look like secrets, or hold one, without their values."""
+        """Report that keys look like secrets, or hold one, without their values."""
         return cls(
             f"the configuration {quote(file)} seems to contain {join_bounded(keys, 'secret')}",
             "remove it, and change it if others may have read it; let the platform give access: an instance"
@@ -82,34 +82,34 @@ class ConfigError(ContractError):
 
     @classmethod
     def now_without_retries(cls) -> ConfigError:
-        """Say that only incremental mode tries messages again, at the time of the run."""
+        """Report that only incremental mode tries messages again, at the time of the run."""
         return cls(
             "--now is for resolve.mode: incremental", "other runs judge messages as of --as-of or their own time"
         )
 
     @classmethod
     def erase_in_full_run(cls) -> ConfigError:
-        """Say that only an incremental run has rows of deleted messages to erase."""
+        """Report that only an incremental run has rows of deleted messages to erase."""
         return cls("--erase is for resolve.mode: incremental", "a full run replaces the outputs anyway")
 
     @classmethod
     def follow_in_full_mode(cls) -> ConfigError:
-        """Say that only incremental mode can follow the inputs of a job."""
+        """Report that only incremental mode can follow the inputs of a job."""
         return cls("only resolve.mode: incremental can follow new messages", "add --set resolve.mode=incremental")
 
     @classmethod
     def not_with_follow(cls, option: str) -> ConfigError:
-        """Say that an option of a single run cannot be used with --follow."""
+        """Report that an option of a single run cannot be used with --follow."""
         return cls(f"{option} cannot be used with --follow", "each of its runs has its own id and time")
 
     @classmethod
     def wrong_pause(cls, why: str) -> ConfigError:
-        """Say that --every is not a duration."""
+        """Report that --every is not a duration."""
         return cls(f"--every: {why}", "such as --every 60s")
 
     @classmethod
     def overlapping_jobs(cls, faults: Sequence[str]) -> ConfigError:
-        """Say that two jobs resolve the same instances."""
+        """Report that two jobs resolve the same instances."""
         return cls(
             f"two jobs may resolve the same instance: {join_bounded(faults, 'overlap')}",
             "give each job other patterns in resolve.instances",
@@ -125,7 +125,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def no_view_name(cls, text: str) -> ConfigError:
-        """Say that a text is not the name of a view in a catalog."""
+        """Report that a text is not the name of a view in a catalog."""
         return cls(f"--view: {quote(text)} is not a name of a catalog", "such as main.broker.all_routes")
 
     @classmethod
@@ -151,7 +151,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def wrong_setting(cls, key: str, why: str) -> ConfigError:
-        """Say that a setting has a value that Spark does not understand."""
+        """Report that a setting has a value that Spark does not understand."""
         return cls(f"spark: {quote(key)} has an invalid value: {why}", "correct it, or leave the setting out")
 
     @classmethod
@@ -177,7 +177,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def only_by_spark(cls, key: str, done: str, why: str) -> ConfigError:
-        """Say that the local engine does not read or write a table."""
+        """Report that the local engine does not read or write a table."""
         return cls(
             f"{key} cannot be {done} by the local engine: {why}",
             "set resolve.engine: spark, or name another table",
@@ -185,7 +185,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def only_spark_ranks(cls) -> ConfigError:
-        """Say that the local engine does not rank candidates."""
+        """Report that the local engine does not rank candidates."""
         return cls("the local engine does not rank candidates", "add --set resolve.engine=spark")
 
 

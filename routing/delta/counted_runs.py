@@ -230,8 +230,8 @@ def find_recorded(
 ) -> TableRow | None:
     """Return the row of the recorded run with an id in the table ``runs``, or None.
 
-    ``now`` is the given time for retrying delayed messages. With ``erase``, the recorded run must have erased rows
-    too. Raises RunError if that run had other settings, so that this is not a retry.
+    ``now`` is the given time for retrying delayed messages. With ``erase``, the recorded run must have had it too.
+    Raises RunError if that run had other settings, so that this is not a retry.
     """
     if runs is None:
         return None

@@ -46,8 +46,8 @@ def location_of_view(config: Config) -> TableLocation | None:
 class ShownView:
     """The tables and the version behind a view.
 
-    ``tables`` has the full names, in lower case, of the tables that it selects from. They are empty if it is not a
-    view. ``version`` is the version that it names, or None.
+    ``tables`` has the full names, in lower case, of the tables that it selects from. It is empty if this is not a
+    view. ``version`` is the version that the view names, or None.
     """
 
     tables: frozenset[tuple[str, ...]]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow
     from pyarrow.parquet import FileMetaData, ParquetWriter
 
-# The most bytes of a part's dictionary that is written as a dictionary.
+# Up to this number of bytes, the dictionary of a part is written as a dictionary.
 _DICTIONARY_BYTES = 16 * 1024**2
 # The number of characters of a text in Delta's statistics.
 _CHARACTERS = 32

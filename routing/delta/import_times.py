@@ -23,7 +23,7 @@ from routing.terms import ImportKind, ReadRow
 _OTHERS = ("routes", "conversation_endpoints", "transmission_queue")
 _SHOWN = 5
 AHEAD = timedelta(hours=1)
-"""More than the clocks of servers differ."""
+"""The clocks of servers differ by less than this."""
 
 
 def read_newest(opener: TableOpener, imports: TableLocation | None) -> dict[str, int]:

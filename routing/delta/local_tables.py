@@ -39,7 +39,7 @@ _ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 _APPEND_ONLY = "delta.appendOnly"
 # How Arrow writes a bound that is null.
 _NULL_BOUND = "= null["
-# How often a commit is tried again after those of other writers.
+# The number of tries to commit while other writers commit too.
 _TRIES = 20
 # The property of a field in which Spark stores the length of texts, and how it writes a fixed length.
 _LENGTH = "__CHAR_VARCHAR_TYPE_STRING"

@@ -38,7 +38,7 @@ class InternalError(RoutingError):
 
     @classmethod
     def pending(cls, delayed: int, stored: int) -> InternalError:
-        """Report that ``pending_messages`` does not have all messages that the run delayed."""
+        """Report that ``pending_messages`` does not have as many messages as the run delayed."""
         return cls(f"{delayed} messages were delayed, but pending_messages has {stored}; the run is not recorded")
 
     @classmethod

@@ -93,7 +93,7 @@ def _entries(value: Any, kind: AnyKind) -> Any:
 
 
 def plain_type(kind: Any) -> Any:
-    """Return the type to which the package converts a type. All kinds of text become one, and so do lists."""
+    """Return the type to which the package converts a type, such as a plain string for every kind of text."""
     import pyarrow
     from pyarrow import types
 
