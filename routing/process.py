@@ -214,7 +214,7 @@ class SignalGuard:
         self._is_told = False
         self._worker: threading.Thread | None = None
         for number in _SIGNALS:
-            # A shell makes commands in the background ignore Ctrl-C, which stays so.
+            # Keep ignoring Ctrl-C if a shell started the command in the background.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._end)
                 # The first registered function runs last. Python then removes these handlers, and a signal would
@@ -287,7 +287,7 @@ class SignalGuard:
             os._exit(128 + number)
 
 
-# Read only ordinary files to their end: a pipe may have none, and a device such as ``/dev/zero`` has none.
+# Read only ordinary files: a pipe may have no end, and a device such as ``/dev/zero`` has none.
 
 
 def refuse_special_file(path: Path) -> None:

@@ -20,7 +20,7 @@ from routing.schemas import (
 _STRING, _INT, _BIGINT, _DOUBLE = ColumnKind.STRING, ColumnKind.INT, ColumnKind.BIGINT, ColumnKind.DOUBLE
 _BOOLEAN, _TIME = ColumnKind.BOOLEAN, ColumnKind.TIMESTAMP
 
-# A path has a number where the dialog is not known, and decides; direction: THERE or BACK.
+# Paths are numbered if an unknown dialog decides the path. direction is THERE or BACK.
 TRACED_WAYS = table_schema(
     ("path!", _INT),
     ("direction!", _STRING),
@@ -67,8 +67,8 @@ BALANCED_PICKS = table_schema(
 # A line of an explanation. search is 1 for the message's own scope, 2 for msdb after the message has come back, or
 # null for the message as a whole. step is the matching step of the line. name is that of a route, database or
 # tier. reasons are why a route did not match. routes are the names of a tier's routes. at is the time that
-# decides. error_number and status_text are SQL Server's report on the message, and why compares it with the
-# verdict.
+# decides. count is how many there are. error_number and status_text are SQL Server's report on the message, and
+# why compares it with the verdict.
 EXPLAINED_STEPS = table_schema(
     ("position!", _INT),
     ("search", _INT),

@@ -1,4 +1,4 @@
-"""Hold what all steps of a run share: its options, the clock of its stages, and its notes."""
+"""Hold the options, the stage clock and the notes that all steps of a run share."""
 
 from __future__ import annotations
 

@@ -468,7 +468,7 @@ class Config:
     lineage: LineageSettings = field(default_factory=LineageSettings)
 
     def placed(self, place: Callable[[str, TableLocation], TableLocation]) -> Config:
-        """Return the configuration with each location replaced by the result of ``place`` for its key and it."""
+        """Return the configuration with each location replaced by the result of ``place``."""
 
         def of_section(name: str, locations: Mapping[str, TableLocation]) -> dict[str, TableLocation]:
             return {key: place(f"{name}.{key}", location) for key, location in locations.items()}

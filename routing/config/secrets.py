@@ -28,8 +28,8 @@ _POINTER = re.compile(
     r"|\.(class|type|file|path|location|endpoint|enabled|length|interval)$"
 )
 _IN_URI = re.compile(r"(?<![\w+.-])([A-Za-z][\w+.-]*://[^/\s?#@:]*:[^/\s?#@]+@|https?://[^/\s?#@]+@)")
-# name=value in a query, a connection string or program options, or name: value in YAML of --set. The value is only
-# looked ahead at, because it may be another pair.
+# name=value in a query, a connection string or program options, or name: value in YAML of --set. Only a lookahead
+# reads the value, because it may be another pair.
 _PAIR = re.compile(r"(?:^|[\s?&;,{\"'])(?:-D)?([A-Za-z][\w.-]*(?: [A-Za-z]+)?)[\"']?(?=\s*(?:=|:\s)\s*[^\s;&])")
 # In a part of a web token, only the first eyJ is tried, because a lookahead does not backtrack. Trying each one
 # would take quadratic time.

@@ -131,8 +131,8 @@ def leave_out_missing(
     Args:
         opener: opens the tables.
         config: the configuration.
-        on_missing: called with a note on each of them; by default the opener's.
-        find_last: returns the last run that counts; by default it is read.
+        on_missing: called with a note on each missing table. By default, the opener notes it.
+        find_last: returns the last run that counts. By default, it is read from ``runs``.
         found: the keys of inputs that are known to exist.
 
     Raises:

@@ -1,7 +1,7 @@
 """Create tables on this disk so that an interrupted creation can be completed.
 
 A folder with files but no commit could belong to another program, so it is refused. Before a job creates a table,
-it writes a marker beside the folder, ``NAME.creating``, that names the job. If the command is interrupted, the
+it writes a marker next to the folder, ``NAME.creating``, that names the job. If the command is interrupted, the
 job's next command finds the marker, removes the leftover files and creates the table. The first commit ends the
 marker.
 """
@@ -49,7 +49,7 @@ def check_vacant(key: str, location: TableLocation, job: str) -> None:
 
 
 def is_vacant(location: TableLocation, job: str) -> bool:
-    """Return True if the folder is missing or holds nothing but leftovers of this job."""
+    """Return True if the folder is missing, empty, or holds only leftovers of this job."""
     if not is_local(location):
         return True
     folder = Path(location.text)
@@ -60,7 +60,7 @@ def is_vacant(location: TableLocation, job: str) -> bool:
 
 @contextmanager
 def creating(location: TableLocation, job: str) -> Iterator[None]:
-    """Mark a table as one that the block creates, until its first commit is stored.
+    """Mark a table as being created by the block, until its first commit is stored.
 
     Args:
         location: the place of the table.
@@ -78,7 +78,7 @@ def creating(location: TableLocation, job: str) -> Iterator[None]:
     if has_commits(location) and not marker.exists():
         yield
         return
-    # The job's own lock already protects the table that it lies beside.
+    # The job's lock is next to this table, and already protects it.
     lock = nullcontext() if str(location) == job else only_run(location, f"creation of {location}")
     try:
         with lock:
@@ -87,7 +87,7 @@ def creating(location: TableLocation, job: str) -> Iterator[None]:
                 _write_marker(marker, job)
             yield
     finally:
-        # A failed creation that wrote nothing needs no marker either.
+        # A failed creation that wrote nothing does not need a marker.
         if has_commits(location) or not folder.exists():
             marker.unlink(missing_ok=True)
 

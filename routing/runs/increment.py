@@ -167,7 +167,7 @@ def reduce_dialogs(
     stored: StoredOutputs,
     notes: list[str],
 ) -> DataFrame | None:
-    """Return the dialogs of the conversations of new and retried messages, and changed dialogs, cached once.
+    """Cache and return the dialogs of new and retried messages, and changed dialogs.
 
     Returns None in the first run, which needs all dialogs, and if few dialogs are stored.
     """

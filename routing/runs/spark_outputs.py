@@ -285,7 +285,7 @@ def _count_steps(counts: Mapping[tuple[Any, ...], int]) -> list[CandidateCount]:
 
 @dataclass(frozen=True)
 class TracedPaths(MessageFrame):
-    """The paths of all messages, in the columns of ``message_paths``, and how many there are."""
+    """The paths of all messages, in the columns of ``message_paths``, and the numbers of messages."""
 
     @property
     def message_paths(self) -> DataFrame:
@@ -294,7 +294,7 @@ class TracedPaths(MessageFrame):
 
     @property
     def traced(self) -> int:
-        """How many messages have a path."""
+        """The number of messages with a path."""
         return self.read - self.rejected
 
 

@@ -162,7 +162,7 @@ def _start_local(settings: Mapping[str, str], *, verbose: bool, logs: list[Path]
 
 
 def _with_delta(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:
-    """Add Delta's JARs by Ivy, unless settings or Spark's defaults name JARs. Raises EnvironmentFault."""
+    """Add Delta's JARs by Ivy, unless settings name JARs or the defaults have Delta. Raises EnvironmentFault."""
     try:
         import pyspark
         from delta import configure_spark_with_delta_pip

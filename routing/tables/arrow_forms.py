@@ -1,7 +1,7 @@
 """Arrow versions of the functions of `rules` on texts and messages, with equal results.
 
-`tables.spark_forms` has the same functions for Spark. They take and return an array. Functions that also accept an
-expression over a dataset are documented so.
+`tables.spark_forms` has the same functions for Spark. They take and return an array. The docstrings name functions
+that also accept an expression over a dataset.
 """
 
 from __future__ import annotations
