@@ -448,7 +448,7 @@ class NoJavaFault(EnvironmentFault):
 
     @classmethod
     def no_java(cls, why: str) -> NoJavaFault:
-        """Report that Spark could not start without Java 17 or 21."""
+        """Report that Spark could not start, usually because it found no Java 17 or 21."""
         return cls(
             f"Spark could not start: {why}",
             "install Java 17 or 21, on Debian: apt-get install openjdk-17-jre-headless",
