@@ -448,10 +448,17 @@ class NoJavaFault(EnvironmentFault):
 
     @classmethod
     def no_java(cls, why: str) -> NoJavaFault:
-        """Report that Spark could not start, usually because it found no Java 17 or 21."""
+        """Report that Spark could not start because it found no Java."""
         return cls(
             f"Spark could not start: {why}",
             "install Java 17 or 21, on Debian: apt-get install openjdk-17-jre-headless",
+        )
+
+    @classmethod
+    def not_started(cls, why: str) -> NoJavaFault:
+        """Report that Java exists but did not start Spark."""
+        return cls(
+            f"Spark could not start: {why}", "check section spark of the configuration, and that Java is 17 or 21"
         )
 
 

@@ -158,7 +158,7 @@ def _start_local(settings: Mapping[str, str], *, verbose: bool, logs: list[Path]
         with _java_messages_in(log):
             return builder.getOrCreate()
     except Exception as error:
-        raise NoJavaFault.no_java(_why_no_start(error, log)) from error
+        raise _why_no_start(error, log) from error
 
 
 def _with_delta(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:
@@ -207,15 +207,15 @@ def remove_java_logs() -> None:
             log.unlink()
 
 
-def _why_no_start(error: Exception, log: Path | None) -> str:
+def _why_no_start(error: Exception, log: Path | None) -> NoJavaFault:
     java = os.environ.get("JAVA_HOME")
     if java and not Path(java, "bin", "java").exists():
-        return f"JAVA_HOME is {java}, which holds no bin/java"
+        return NoJavaFault.no_java(f"JAVA_HOME is {java}, which holds no bin/java")
     if not java and shutil.which("java") is None:
-        return "no Java was found (JAVA_HOME is not set and java is not on the PATH)"
+        return NoJavaFault.no_java("no Java was found (JAVA_HOME is not set and java is not on the PATH)")
     text = "" if log is None else log.read_text(errors="replace")
-    lines = [line for line in text.splitlines() if "rror" in line]
-    return f"{lines[0].strip()} (more in {log})" if lines else first_sentence(error)
+    lines = [line.strip() for line in text.splitlines() if "rror" in line or "nvalid" in line]
+    return NoJavaFault.not_started(f"{lines[0]} (more in {log})" if lines else first_sentence(error))
 
 
 @contextmanager

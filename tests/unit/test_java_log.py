@@ -147,6 +147,7 @@ def test_a_failed_start_names_the_log(tmp_path: Path, monkeypatch: pytest.Monkey
     (log,) = tmp_path.glob("sbroute-java-*.log")
     assert logs == [log]
     assert f"(more in {log})" in str(caught.value)
+    assert "section spark of the configuration" in str(caught.value.hint)
     assert log.read_text().startswith("hello\n")
 
 
