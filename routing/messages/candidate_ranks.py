@@ -1,6 +1,6 @@
-"""Rank candidates: messages × lists of candidates, by a broadcast join and a window over each message.
+"""Rank the candidates of each message by a join with their lists and a window over each message.
 
-The numbers that the window orders by, and the order of its columns, are those of `rules.candidate_order`.
+The window orders by the columns of `rules.candidate_order`.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from routing.tables.spark_forms import in_shape
 from routing.terms import MSDB, MatchingStep
 
 MESSAGE_ROW = "message_row"
-"""The number of a message row, by which its candidates are ranked: full mode does not check message ids."""
-# A listed candidate's size in memory, roughly.
+"""The number of a message row. Candidates are ranked by row, because full mode does not check message ids."""
+# The approximate size of a listed candidate in memory.
 _CANDIDATE = 600
 
 
 def route_candidates(plan: RoutePlan, lists: CandidateLists) -> DataFrame:
-    """Return the rows of ``route_candidates``: for each message that is not rejected every candidate, ranked.
+    """Return the rows of ``route_candidates``: the ranked candidates of each message that is not rejected.
 
-    ``plan`` as `compiling.compile_messages` makes it with ``lists``, of messages that have a number `MESSAGE_ROW`.
+    ``plan`` is from `compiling.compile_messages`, with ``lists``. Its messages have the column `MESSAGE_ROW`.
     """
     messages = _add_list(plan)
-    # A list has many candidates: here alone a join makes more rows of a message.
+    # Only this join turns one message into several rows, because a list has many candidates.
     joined = messages.join(_side_of(plan, lists).with_hint(), LIST, how="inner")
     ranked = _rank(joined.withColumn("broker_instance", F.coalesce("broker_instance", "bound_broker")))
     is_decided = (F.col("search") == F.col(LAST_SEARCH)) & (
@@ -72,7 +72,7 @@ def _add_list(plan: RoutePlan) -> DataFrame:
         requested_list = F.when(in_scope, choice[REQUESTED]).when(in_msdb, choice[REQUESTED_IN_MSDB])
         number = F.when(in_scope | in_msdb, requested_list).otherwise(number)
     if plan.source.any_ends:
-        # Nothing is searched for a message of an expired dialog.
+        # A message of an expired dialog is dropped without a search.
         number = F.when(~F.col("is_expired"), number)
     return messages.select(
         MESSAGE_ROW,

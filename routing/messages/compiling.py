@@ -1,6 +1,6 @@
-"""Compile messages to a plan: their keys, the decisions on these, each message's choice, and requests.
+"""Compile messages to a plan: their keys, the decisions for these, each message's choice, and requests.
 
-Only this module and `distributed_plan` read the messages before anything is written, to find their keys.
+Only this module and `distributed_plan` read the messages before the outputs are written, to find the keys.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from routing.tables.given_tables import take_tables
 from routing.tables.spark_forms import conform
 from routing.tables.table_columns import Table, TableColumns
 
-# The size of a dialog in memory, roughly.
+# The approximate size of a dialog in memory.
 _DIALOG = 350
 DecideKeys = Callable[[TableColumns, Mapping[str, SqlInstance]], DecidedKeys]
-"""Decides for distinct keys of `key_rows.KEY`, by the instances that they name."""
+"""Decides distinct keys with the columns `key_rows.KEY`, with the instances that they name."""
 
 
 def compile_tables(
@@ -46,7 +46,7 @@ def compile_tables(
 ) -> RoutePlan:
     """Validate tables, and compile their messages, which get ``more_columns``.
 
-    If counts need not be exact, workers may decide. Raises InputError where a table is missing or breaks its
+    If counts need not be exact, workers may decide. Raises InputError if a table is missing or breaks its
     contract.
     """
     tables = take_tables(tables, in_spark=True)
@@ -102,7 +102,7 @@ def compile_messages(
     """Return the plan of messages. The driver decides their keys, or workers if they are too many.
 
     ``decide`` decides the keys of an instance if a choice needs more than the result of `decide_keys`. With
-    ``are_held``, few messages are not read from a table, and two outputs need their choices.
+    ``are_held``, the messages are stored already if they are few, and two outputs need their choices.
     """
     checked, limits = source.lookups.checked, source.lookups.frame_cache.limits
     if isinstance(checked, DistributedInputs):
@@ -171,12 +171,12 @@ def _decide_in_driver(
 
 
 def _are_few(source: MessageSource, counts: KeyCounts) -> bool:
-    """Return whether to open the table of the messages in each pass would take longer than to read them."""
+    """Return whether opening the table of the messages in each pass takes longer than reading them."""
     return counts.rows_read <= source.lookups.frame_cache.limits.held_rows
 
 
 def _hold_few(source: MessageSource, counts: KeyCounts, *, are_held: bool) -> MessageSource:
-    """Store few messages. Whether messages are rejected is looked for in all of them."""
+    """Store the messages if they are few, including those to be rejected."""
     if are_held or counts.is_exact or not _are_few(source, counts):
         return source
     return replace(source, messages=source.lookups.frame_cache.store(source.messages))

@@ -1,4 +1,4 @@
-"""Tell new messages from deleted ones, and find the rows of deleted messages in other tables."""
+"""Distinguish new messages from deleted ones, and find the rows of deleted messages in other tables."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ MESSAGE_ROW = [
     *("conversation_id", "is_initiator", "message_sequence_number", "enqueue_time"),
     *("to_service_name", "database_name"),
 ]
-"""The columns that tell one message from another; conversation ids are compared without case.
+"""The columns that identify a message. Conversation ids are compared without case.
 
-Ids alone are not enough: two messages may share one, of which the later was rejected.
+Message ids are not enough, because a rejected message may have the id of an earlier one.
 """
 FOLDED = "conversation_id"
 REQUEST_ROW = [*KEYS["route_requests"], "conversation_id", "is_initiator"]
-"""The columns that tell a route request from others."""
+"""The columns that identify a route request."""
 _NET = "_net"
 
 
 def net_changes(appended: DataFrame, removed: DataFrame) -> DataFrame:
-    """Return each changed row once, with the number of times that it came in less that it was removed.
+    """Return each changed row once, with the number of its additions minus the number of its removals.
 
-    Both are conformed rows of one table. Rows that cancel are left out, for example rows that a DELETE only moved
-    to another file, and rows that were appended and deleted since the last run.
+    Both frames are conformed rows of one table. Rows that cancel out are left out, for example rows that a DELETE
+    only moved to another file, and rows that were appended and deleted since the last run.
     """
     signed = appended.withColumn(_NET, F.lit(1)).unionByName(removed.withColumn(_NET, F.lit(-1)))
     return signed.groupBy(*appended.columns).agg(F.sum(_NET).alias(_NET)).where(F.col(_NET) != 0)
 
 
 def new_messages(net: DataFrame) -> DataFrame:
-    """Return the rows of `net_changes` that are new, as often as they came in."""
+    """Return the new rows of `net_changes`, each as often as it was added."""
     copies = F.explode(F.sequence(F.lit(1), F.col(_NET).cast("int")))
     return net.where(F.col(_NET) > 0).select(*MESSAGES.names, copies.alias(_NET)).select(*MESSAGES.names)
 
 
 def removed_messages(net: DataFrame) -> DataFrame:
-    """Return the messages of which `net_changes` has removed rows, by `MESSAGE_ROW`."""
+    """Return the messages with removed rows in `net_changes`, by `MESSAGE_ROW`."""
     return net.where(F.col(_NET) < 0).select(*MESSAGE_ROW).distinct()
 
 
@@ -55,7 +55,7 @@ def still_stored(messages: DataFrame, removed: JoinSide) -> DataFrame:
 
 
 def without(rows: DataFrame, messages: JoinSide) -> DataFrame:
-    """Leave out the rows of some messages, given by `MESSAGE_ROW`."""
+    """Return ``rows`` without those of ``messages``, which are given by `MESSAGE_ROW`."""
     return rows.join(_other_side(messages), _is_same_message(), "left_anti")
 
 
@@ -66,7 +66,7 @@ def as_rejected(messages: DataFrame) -> DataFrame:
 
 
 def requests_of(requests: DataFrame, messages: JoinSide) -> DataFrame:
-    """Return the rows of ``new_route_requests`` that some messages opened, by `REQUEST_ROW`.
+    """Return the rows of ``new_route_requests`` that ``messages`` opened, by `REQUEST_ROW`.
 
     A message may have asked in msdb, after it came back to its instance. Rows of release 0.2.0 and older do not
     name the conversation.

@@ -43,7 +43,7 @@ def ensure_hash_function(
         else:
             make()
     except PySparkException:
-        # Another thread may have made it meanwhile.
+        # Another thread may have created it since the check.
         if not sql_statements.has_function(spark, name):
             raise
         return _gives(spark, name, answers)
@@ -51,7 +51,7 @@ def ensure_hash_function(
 
 
 def _gives(spark: SparkSession, name: str, answers: Mapping[str, int]) -> bool:
-    """Return whether a function gives these answers. A function that takes no text or fails does not."""
+    """Return whether a function gives these answers, which it does not if it takes no text or fails."""
     try:
         return sql_statements.call_function(spark, name, list(answers)) == list(answers.values())
     except PySparkException:
@@ -63,7 +63,7 @@ SQL_FUNCTION = "dialog_id_hash"
 OWN_SQL_FUNCTION = "sbroute_dialog_id_hash"
 FUNCTION = "function"
 """The form of the hash that is a function of the session."""
-# What tells the hash from every other function, and from one that does not fold.
+# The results that distinguish the hash from other functions, including one that does not fold.
 _ANSWERS = {text: dialog_id_hash(text) for text in ("abc", "ABC", "6F9619FF-8B86-D011-B42D-00C04FC964FF")}
 
 
@@ -74,21 +74,21 @@ def udf(conversation_id: Column) -> Column:
 
 
 def check_packages() -> None:
-    """Raise EnvironmentFault where a package that the UDF is made with is missing: no other way needs pandas."""
+    """Raise EnvironmentFault if a package that the UDF needs is missing. Only the UDF needs pandas."""
     for package in ("pandas", "pyarrow"):
         if find_spec(package) is None:
             raise EnvironmentFault.udf_lacks(package)
 
 
 def _arrow_udf() -> Any:
-    """Return the UDF itself, made when it is asked for. Raises EnvironmentFault."""
+    """Create the UDF. Raises EnvironmentFault."""
     check_packages()
     import pandas
 
     def hash_ids(ids):  # type: ignore[no-untyped-def]
         return pandas.Series([None if i is None else dialog_id_hash(i) for i in ids], dtype="Int64")
 
-    # Spark reads the hints as types; those of this file are text, since its annotations are postponed.
+    # Spark needs types as hints, but postponed annotations are text.
     hash_ids.__annotations__ = {"ids": pandas.Series, "return": pandas.Series}
     return F.pandas_udf(hash_ids, "bigint")  # type: ignore[call-overload, unused-ignore]
 
@@ -96,8 +96,8 @@ def _arrow_udf() -> Any:
 def choose_implementation(spark: SparkSession, name: str) -> DialogHash:
     """Return the hash in one of its forms: ``builtin``, ``udf`` or `FUNCTION`.
 
-    `FUNCTION` is a function of SQL where the session has it or makes it, else the UDF. Raises EnvironmentFault and
-    ConfigError where that cannot run.
+    `FUNCTION` is an SQL function if the session has or can create it, else the UDF. Raises EnvironmentFault and
+    ConfigError if the UDF cannot run.
     """
     if name == "builtin":
         return hash_dialog_id
@@ -115,7 +115,7 @@ def _has_own_function(spark: SparkSession) -> bool:
     try:
         return ensure_hash_function(spark, OWN_SQL_FUNCTION, _ANSWERS)
     except PySparkException:
-        # A platform may refuse to make functions.
+        # A platform may refuse to create functions.
         return False
 
 

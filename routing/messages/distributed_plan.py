@@ -1,7 +1,7 @@
-"""Decide the names in messages on Python workers, by instance: for many keys, or a large configuration.
+"""Decide the names in messages on Python workers, for many keys or a large configuration.
 
-The driver only counts. Names and rows of an instance are brought together, and split by service if they are too
-many for a task.
+The driver only counts. A task gets the names and rows of one instance, or of some of its services if they are too
+many.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PART = "part"
 
 
 class DistributedPlan(NamedTuple):
-    """The side of a join that has the decisions for the names in messages.
+    """The decisions for the names in messages, as the side of a join.
 
     ``uses`` are the features of the rules that the decisions use. ``name_count`` is the number of distinct names.
     """
@@ -86,7 +86,7 @@ def _count_large(rows: DataFrame, limit: int) -> dict[int, int]:
 def _select_rows(rows: DataFrame, names: DataFrame, count: int, source: MessageSource) -> DataFrame:
     """Select the rows that concern an instance and a service of ``count`` names.
 
-    They are found by one 64-bit hash. A few others may have the same one.
+    They are found by one 64-bit hash, so the result may include a few other rows.
     """
     for_all = F.lit("")
     places = F.array(_hash_place(F.col("to_service_name")), _hash_place(for_all))

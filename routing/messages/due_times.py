@@ -1,4 +1,4 @@
-"""Say when time alone may change the decision of a delayed message."""
+"""Compute when time alone may change the decision of a delayed message."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routing.messages.route_plan import RoutePlan
 from routing.tables.cached_frames import look_up
 
 SERVICE_KEY = ["instance_name", "to_service_name"]
-"""The columns of a message that tell whose requests for a route concern it."""
+"""The columns of a message that identify the route requests that concern it."""
 
 
 def add_due_times(decided: DataFrame, plan: RoutePlan, on_record: DataFrame | None, now: datetime) -> DataFrame:
@@ -29,7 +29,7 @@ def add_due_times(decided: DataFrame, plan: RoutePlan, on_record: DataFrame | No
         may_ask = F.coalesce(F.col("choice.asks") | F.col("choice.asks_msdb"), F.lit(False))
         times = _request_times(plan.requests.openers.rows, on_record, now)
         side = plan.keep("the times of route requests", times)
-        # A service has one row there, so the join keeps the number of messages.
+        # ``times`` has one row for each service, so the join keeps the number of messages.
         decided = look_up(decided, side, SERVICE_KEY)
         after = F.when(F.col("last_before") > t, F.lit(now)).otherwise(F.col("first_after"))
         bounds.append(F.when(may_ask, after))
@@ -38,7 +38,7 @@ def add_due_times(decided: DataFrame, plan: RoutePlan, on_record: DataFrame | No
 
 
 def _request_times(opened: DataFrame, on_record: DataFrame | None, now: datetime) -> DataFrame:
-    """Return of the requests for each service the last time up to ``now``, and the first one after it."""
+    """Return the last time up to ``now`` and the first time after it, of the requests for each service."""
     times = opened.select(*SERVICE_KEY, F.array("decided_at", "ended_at").alias("times"))
     if on_record is not None:
         named = on_record.withColumnRenamed("service_name", "to_service_name")

@@ -1,7 +1,7 @@
-"""The routing key of a message: everything that decides its way but the dialog hash, the time and the hops.
+"""Build the routing key of a message: the facts that determine its route, except dialog hash, time and hops.
 
-Messages with equal keys share a row of the routing plan. Names and broker instances that nothing in the instance
-names fall into one class each, so that garbage in the data does not make the plan larger.
+Messages with equal keys share a row of the routing plan. Service names and broker instances that nothing in the
+instance names fall into a few classes, so that garbage in the data does not make the plan larger.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from routing.tables import spark_forms
 from routing.tables.cached_frames import JoinSide, look_up
 from routing.tables.spark_forms import read_brokers
 
-# What a message finds of its dialog, whatever the time; as `lookups.RunLookups` has it.
+# The columns that a message gets from its dialog in `lookups.RunLookups`, at any time.
 DIALOG = {
     "dialog_lifetime": "timestamp",
     "acknowledged_broker": "string",
@@ -58,10 +58,7 @@ def time_of(as_of: datetime | None) -> Column:
 
 
 def prepare(messages: DataFrame, as_of: datetime | None) -> DataFrame:
-    """Select the columns of conformed messages that the rules read.
-
-    Those of `clean`, with key_database and named_broker. Every row is kept.
-    """
+    """Add key_database and named_broker to conformed messages, after the changes of `clean`. Every row is kept."""
     return _read_names(clean(messages, as_of))
 
 
@@ -71,21 +68,21 @@ def _read_names(messages: DataFrame) -> DataFrame:
 
 
 def add_scope(messages: DataFrame, lookups: RunLookups) -> DataFrame:
-    """Add own_addresses of the scope to prepared messages, null where instance or database is unknown."""
+    """Add own_addresses of the scope to prepared messages, null if the instance or database is unknown."""
     scopes = lookups.scopes.with_rows(lookups.scopes.rows.withColumnRenamed("database_name", "key_database"))
-    # A scope is an instance and a database of it, or the network. Each has one row.
+    # A scope, which is a database of an instance or its network, has one row.
     return look_up(messages, scopes, ["instance_name", "key_database"])
 
 
 def add_dialog(messages: DataFrame, dialogs: JoinSide | None) -> DataFrame:
-    """Add the binding of the dialog at their time to cleaned messages (see `read_dialog`)."""
+    """Add the columns of `find_dialog` and `read_dialog` to cleaned messages."""
     return read_dialog(find_dialog(messages, dialogs))
 
 
 def find_dialog(messages: DataFrame, dialogs: JoinSide | None) -> DataFrame:
-    """Add the columns `DIALOG` of the dialog to cleaned messages, null where none is found.
+    """Add the columns `DIALOG` to cleaned messages, null without a known dialog.
 
-    A dialog has one row of an end in a database, checked by validation, so the join keeps the number of messages.
+    Validation ensures one row for each endpoint in a database, so the join keeps the number of messages.
     """
     if dialogs is None:
         return messages.withColumns({name: F.lit(None).cast(kind) for name, kind in DIALOG.items()})
@@ -108,7 +105,7 @@ _WAITING = [
     *("instance_name", "key_database", "to_service_name", "named_or_none"),
     *("conversation_id", "is_initiator", "decided_at", "message_id"),
 ]
-"""The columns that tell which messages wait for a route: those with equal values wait for the same one."""
+"""The columns that identify messages that wait for a route. Messages with equal values wait for the same one."""
 _REQUESTED = ("requested", "requested_in_msdb")
 
 
@@ -125,7 +122,7 @@ def add_waiting(messages: DataFrame, waiting: JoinSide) -> DataFrame:
 
 
 def _or_none(broker: str) -> Column:
-    """Return a broker instance, or empty text without one: null would match nothing."""
+    """Return a broker instance, or empty text for null, because null would match nothing."""
     return F.coalesce(broker, F.lit(""))
 
 
@@ -137,7 +134,7 @@ def add_names(messages: DataFrame) -> DataFrame:
 def bind(messages: DataFrame) -> DataFrame:
     """Add bound_broker, the broker instance that prepared messages of `add_dialog` are bound to (section 0).
 
-    Null while open.
+    It is null for an open message.
     """
     return messages.withColumn("bound_broker", F.coalesce("named_broker", "dialog_broker")).drop("dialog_broker")
 
@@ -202,7 +199,7 @@ def add_keys(messages: DataFrame, lookups: RunLookups) -> DataFrame:
 
 
 def add_broker(messages: DataFrame, lookups: RunLookups) -> DataFrame:
-    """Add key_broker, empty where nothing names the id, and key_role to messages of `bind`."""
+    """Add key_role and key_broker to messages of `bind`. An id that nothing names has an empty key_broker."""
     brokers = lookups.brokers.rows.withColumnRenamed("broker", "bound_broker")
     reached = lookups.brokers.with_rows(brokers.withColumn("reached", F.lit(True)))
     # The ids of an instance are distinct, so the join keeps the number of messages.
@@ -225,8 +222,8 @@ def _read_address(messages: DataFrame) -> DataFrame:
 
 
 def _unknown_service() -> Column:
-    """Return the class of a service name that nothing in the instance names, of messages of `_read_address`."""
+    """Return the class of a service that nothing in the instance names. Messages are those of `_read_address`."""
     address = F.col("in_name")
-    # Nothing stands around an address that was found in a name: folded it is as two are compared.
+    # An address found in a name has no text around it. Folded, it has the form for comparison.
     is_own = F.array_contains("own_addresses", spark_forms.fold_any(address))
     return F.when(address == "", NO_ADDRESS).when(is_own, OWN_ADDRESS).otherwise(ADDRESS_ELSEWHERE)

@@ -43,16 +43,16 @@ class RunLookups:
 
     @property
     def in_driver(self) -> CheckedInputs:
-        """The configuration in this process, by which keys are found and decided. Workers have none."""
+        """The configuration in this process, which finds and decides keys. Workers have none."""
         if not isinstance(self.checked, CheckedInputs):
             raise TypeError("the configuration is not in the driver")
         return self.checked
 
     @cached_property
     def scopes(self) -> JoinSide:
-        """instance_name, database_name (FROM_NETWORK for arrivals).
+        """The scopes of messages: instance_name, database_name (FROM_NETWORK for arrivals).
 
-        If the driver holds the configuration, also own_addresses (array of comparable text).
+        If the driver has the configuration, also own_addresses (array of comparable text).
         """
         if isinstance(self.checked, DistributedInputs):
             scopes = find_scopes(self.checked.frames)
@@ -78,7 +78,7 @@ class RunLookups:
     def _join_side(self, rows_name: str, rows: Iterable[tuple[Any, ...]], schema: Schema) -> JoinSide:
         many = list(rows)
         frame = frames.frame_of_tuples(self.spark, many, schema)
-        # Without Arrow rows are read by Python workers, in every job that uses them.
+        # Without Arrow, Python workers read the rows in every job that uses them.
         is_stored = len(many) > self.frame_cache.limits.held_rows or not frames.has_arrow()
         stored = self.frame_cache.store(frame) if is_stored else frame
         return self.broadcasts.of_size(
@@ -113,7 +113,7 @@ def build_lookups(
 
 
 def _characters(value: Any) -> int:
-    """Return the characters of all texts in rows."""
+    """Count the characters of all texts in rows."""
     if isinstance(value, str):
         return len(value)
     return sum(map(_characters, value)) if isinstance(value, list | tuple) else 0
@@ -131,7 +131,7 @@ def _scopes(checked: CheckedInputs) -> Iterable[tuple[str, str, list[str]]]:
 
 
 def _select(dialogs: DataFrame) -> DataFrame:
-    """Return the dialogs that may change a decision, in the columns that a message is looked up by and finds."""
+    """Return the dialogs that may change a decision, with the columns that the join with messages needs."""
     read = read_brokers(
         dialogs.where(may_change_decision()),
         acknowledged_broker="acknowledged_broker_instance",

@@ -21,10 +21,10 @@ from routing.terms import MSDB
 _SCOPE = ("instance_name", "ask_database", "to_service_name")
 _ENDPOINT = ("conversation_id", "is_initiator")
 _POSITION = ("requested_at", "message_id")
-# Up to so many requests of a service are one block.
+# The least number of requests in a block, so that most services have one block.
 _BLOCK = 64
 _FOR_EVER = 2**63 - 1
-# What XML 1.0 does not allow as a character; Spark's text holds no lone surrogates.
+# The characters that XML 1.0 forbids. Lone surrogates are missing because Spark's text has none.
 _NOT_XML = "[^\\x{9}\\x{A}\\x{D}\\x{20}-\\x{D7FF}\\x{E000}-\\x{FFFD}\\x{10000}-\\x{10FFFF}]"
 
 
@@ -43,9 +43,9 @@ def missing_route(service_name: Column, namespace: str) -> Column:
 
 
 def find_requests(plan: RoutePlan) -> RequestSides:
-    """Find the requests that messages open or wait for, now. A message must be able to reach step 4.
+    """Compute the requests that messages open or wait for. Call it only if a message may reach step 4.
 
-    There are as many as services that messages name without a route, plus the requests on record.
+    Their number is that of the services without a route in messages, plus the requests on record.
     """
     record, uses, chosen = plan.source.lookups.requests, plan.uses, plan.choices
     on_record = None if record is None else plan.keep("the route requests on record", order_requests(record))
@@ -54,8 +54,8 @@ def find_requests(plan: RoutePlan) -> RequestSides:
         return _request_sides(plan, openers(in_scope, on_record))
     if not uses.asks_in_databases:
         return _request_sides(plan, openers(in_scope.unionByName(asking_in_msdb(chosen)), on_record))
-    # A message that waits in its own scope does not come back to ask in msdb as well, so the databases' requests
-    # are settled before those of msdb.
+    # A message that waits in its own scope does not come back to ask in msdb as well, so the requests in databases
+    # are found before those in msdb.
     is_msdb = F.col("ask_database") == MSDB
     in_databases = _request_sides(plan, openers(in_scope.where(~is_msdb), on_record), " in a database")
     coming_back = chosen.where(F.col("choice.asks_msdb") & ~F.col("is_expired"))
@@ -78,23 +78,23 @@ def find_waiting(plan: RoutePlan, requests: RequestSides) -> JoinSide:
 
 
 def _request_sides(plan: RoutePlan, opened: DataFrame, where: str = "") -> RequestSides:
-    """Return the requests of `openers`, with those on record, as messages look them up."""
+    """Return the requests of `openers` and those on record, as sides of joins with messages."""
     openers_side = plan.keep(f"the messages that open a route request{where}", opened)
     record = plan.source.lookups.requests
     if record is None:
-        # Then a scope and a service have one request, and so has an endpoint.
+        # Without a record, a scope and service have one request, and so does an endpoint.
         own_requests = (
             _opened_requests(openers_side.rows).withColumn("requests", F.array("request")).drop("request")
         )
         return RequestSides(openers_side, replace(openers_side, rows=own_requests))
-    # An endpoint has one row, whatever it has asked for before: the join keeps the number of messages.
+    # An endpoint has one row for all its requests for a service, so the join keeps the number of messages.
     both = _opened_requests(openers_side.rows).unionByName(_endpoint_requests(record))
     grouped = both.groupBy(*_SCOPE, *_ENDPOINT).agg(F.collect_list("request").alias("requests"))
     return RequestSides(openers_side, plan.keep(f"the route requests by conversation{where}", grouped))
 
 
 def _opened_requests(opened: DataFrame) -> DataFrame:
-    """Return the requests of `openers`, each of the endpoint that opens it."""
+    """Return the requests of `openers`, each with the endpoint that opens it."""
     request = F.struct(F.col("decided_at").alias("requested_at"), "message_id", "ended_at")
     return opened.select(*_SCOPE, *_ENDPOINT, request.alias("request"))
 
@@ -122,15 +122,15 @@ def names_endpoint() -> Column:
 def order_requests(record: DataFrame, least: int = _BLOCK) -> DataFrame:
     """Group the requests on record by scope and service, in their order and in blocks. Each block is a row.
 
-    A block has the square root of a service's requests, and at least ``least`` requests. So a message that looks
-    for the last request before it looks into two short arrays. ``requests`` is an array with these fields:
+    The size of a block is the square root of the number of a service's requests, but at least ``least``. To find
+    the last request before it, a message searches two short arrays. ``requests`` is an array with these fields:
 
     ``at`` is (requested_at, message_id), and ``ended_at`` is null for an open request. ``open_before`` and
     ``open_after`` are the times until which the earlier requests, without or with this one, are pending. Both are
     in microseconds. Only block 0 has ``firsts``, with the ``at`` of each block's first request.
     """
     named = record.withColumnsRenamed({"database_name": "ask_database", "service_name": "to_service_name"})
-    # A service's requests go to one task, for all that follows.
+    # All following steps need a service's requests in one task, so they are shuffled once.
     each = (
         named.repartition(*_SCOPE)
         .groupBy(*_SCOPE, *_POSITION)
@@ -166,7 +166,7 @@ def _find_last_before(asking: DataFrame, on_record: JoinSide) -> DataFrame:
     of rows.
     """
     blocks = on_record.rows
-    # Named as what it is compared with: else Spark refuses to compare the two.
+    # Spark compares two structs only if their fields have the same names.
     position = F.struct(F.col("decided_at").alias("requested_at"), "message_id")
     apart = asking.withColumns({"ask_database": _of_a_method_before(F.col("ask_database")), "position": position})
     firsts = on_record.with_rows(blocks.where(F.col("firsts").isNotNull()).select(*_SCOPE, "firsts"))
@@ -219,7 +219,7 @@ def openers(asking: DataFrame, on_record: JoinSide | None) -> DataFrame:
             .withColumns({"is_pending": is_pending, "ended_at": F.when(F.col("is_own"), last["ended_at"])})
         )
     at = F.struct("decided_at", "message_id", *_ENDPOINT, "ended_at")
-    # collect_set keeps this an object hash aggregate: min of a struct alone would sort the messages.
+    # Without collect_set, min of a struct would sort the messages. With it, Spark uses an object hash aggregate.
     of_scope = (
         rows.where(~F.col("is_pending"))
         .groupBy(*scope)
@@ -234,7 +234,10 @@ def openers(asking: DataFrame, on_record: JoinSide | None) -> DataFrame:
 
 
 def _is_smallest_before_the_first(at: Column, place: Column) -> Column:
-    """Return whether this endpoint reopens a request on record: no new request is earlier."""
+    """Return whether an endpoint reopens a request on record, because no new request is earlier.
+
+    Of endpoints with equal positions, the smallest reopens it.
+    """
     first, last = F.col("first"), F.get("own", place - 1)
     is_smallest = (place == 0) | (_position(last) < _position(at))
     return is_smallest & (first.isNull() | (_position(at) < _position(first)))
@@ -245,11 +248,10 @@ def _position(at: Column) -> Column:
 
 
 def _of_a_method_before(text: Column) -> Column:
-    """Return a text unchanged, and make Spark start a new method for each row here.
+    """Return a text unchanged, and make Spark start a new Java method for the following steps.
 
-    Java compiles methods of up to 8,000 bytes. Spark does not compile a higher-order function, but calls it, here
-    for the rows that ask alone. `results.cut` does not help, because Spark does not recognise a cached frame with
-    it.
+    Java compiles methods of up to 8,000 bytes. Spark calls a higher-order function instead of compiling it, here
+    only for rows that ask. `results.cut` does not help, because with it Spark does not recognise a cached frame.
     """
     return F.get(F.transform(F.array(text), lambda same: same), F.lit(0))
 

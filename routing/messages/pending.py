@@ -1,4 +1,4 @@
-"""Delayed messages: their rows in ``pending_messages``, and the messages that a run makes of these rows."""
+"""Convert delayed messages to rows of ``pending_messages``, and these rows to messages that a run tries again."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from routing.terms import Outcome, Rejection
 KEY = ["instance_name", "message_id"]
 _ORDER = ["enqueue_time", "conversation_id", "is_initiator", "message_sequence_number"]
 _SAME_ROW = [*_ORDER, "to_service_name", "database_name"]
-# The values of a message as they came in, by name: a run changes these columns before it decides.
+# The columns with a message's original values, which a run changes before it decides.
 _AS_CAME = {"observed_at": "came_observed_at", "conversation_id": "came_conversation_id"}
-# The values of a row of pending_messages, by name; null for a new message.
+# The columns with the values of a row of pending_messages. They are null for a new message.
 _LAST = {
     "last_decided_at": "stored_decided_at",
     "run_id": "stored_run_id",
@@ -32,7 +32,7 @@ _LAST = {
 
 
 def is_pending() -> Column:
-    """Return whether a resolved row is tried again (D9: the sender of a network message does that itself)."""
+    """Return whether a resolved row is tried again. The sender of a network message tries that again (D9)."""
     return (F.col("outcome") == str(Outcome.DELAYED)) & F.col("database_name").isNotNull()
 
 
@@ -42,10 +42,10 @@ def tries_again(outcome: str, database_name: str | None) -> bool:
 
 
 def digest(values: Mapping[str, Column]) -> Column:
-    """Return a hash of a decision, by its columns in ``resolved_routes``: equal decisions have equal ones."""
+    """Return a hash of a decision's columns in ``resolved_routes``. Equal decisions have equal hashes."""
     kinds = {field.name: str(field.kind) for field in RESOLVED_ROUTES}
     typed = [values[name].cast(kinds[name]) for name in VERDICT_COLUMNS]
-    # xxhash64 skips nulls, so that without these two decisions with a null in different columns would be equal.
+    # xxhash64 skips nulls. Without the flags, decisions with a null in different columns would have equal hashes.
     return F.xxhash64(*(column.isNull() for column in typed), *typed)
 
 
@@ -56,7 +56,7 @@ def try_again(pending: DataFrame, now: datetime) -> DataFrame:
 
 
 def try_first(messages: DataFrame) -> DataFrame:
-    """Add to new messages their attempt, and the columns that `pending_messages` reads."""
+    """Add the attempt, which is 1, and the columns that `pending_messages` reads to new messages."""
     return _columns(messages, {"attempt": F.lit(1)}, dict.fromkeys(_LAST.values(), F.lit(None)))
 
 
@@ -110,14 +110,14 @@ def is_unchanged(decision_digest: Column) -> Column:
 
 
 def own_times(pending: DataFrame) -> DataFrame:
-    """Return the observed_at with which the rows of ``pending_messages`` were read, by their keys as rejected."""
+    """Return the observed_at of rows of ``pending_messages`` by key, in the form that rejected rows have."""
     keys = (readable(F.col(name)).alias(name) for name in KEY)
     return pending.select(*keys, F.col("observed_at").alias("own_time"), F.lit(True).alias("is_again"))
 
 
 def as_read(rejected: DataFrame, times_of_tried: JoinSide) -> DataFrame:
-    """Restore the own observed_at of rejected rows that were tried again (``times_of_tried``: `own_times`)."""
-    # A message is pending once, so the join keeps the number of rows.
+    """Restore the observed_at of rejected rows that were tried again. ``times_of_tried`` is from `own_times`."""
+    # A message has one pending row, so the join keeps the number of rows.
     joined = rejected.join(times_of_tried.with_hint(), KEY, how="left")
     observed = F.when(F.col("is_again"), F.col("own_time")).otherwise(F.col("observed_at"))
     return joined.withColumn("observed_at", observed).select(*rejected.columns)

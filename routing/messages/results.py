@@ -1,4 +1,4 @@
-"""Make resolved routes of messages × plan: narrow, and no shuffle as long as all sides can be broadcast."""
+"""Resolve messages by joining them with the plan, without a shuffle if all sides can be broadcast."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def choose(
     fits: bool,
     is_rejected: Column | None = None,
 ) -> DataFrame:
-    """Add their choice to keyed messages (column ``choice``, such as `key_rows.CHOICE`).
+    """Add ``choice`` to keyed messages, a struct such as `key_rows.CHOICE`.
 
     Rejected messages that are still included have no choice. A key has one timeline with one row for each time, so
     the joins keep the number of messages. The dialog-ID hash takes one of the choices (sections 2.3 and 6). With
@@ -45,7 +45,7 @@ def choose(
 def decide_names(source: MessageSource, decided: DecidedFrames, *, checks_rows: bool, fits: bool) -> JoinSide:
     """Return the distinct names in messages with their timelines, for `choose_by_names`.
 
-    Without them all messages would be shuffled for each table that is too large for a broadcast.
+    Joining messages directly would shuffle all of them for each table that is too large for a broadcast.
     """
     messages = keying.add_names(source.bound_messages(checks_rows=checks_rows))
     names = keying.add_scope(messages.select(*NAMES.names, "bound_broker").distinct(), source.lookups)
@@ -72,7 +72,7 @@ def _is_in_time() -> Column:
 
 
 def _look_up_plan(keyed: DataFrame, decided: DecidedFrames, in_time: Column | None, *, fits: bool) -> DataFrame:
-    """Add the rows of their timelines to keyed rows: the one in force, or without ``in_time`` all."""
+    """Add the rows of their timelines to keyed rows: the one in force, or all without ``in_time``."""
     rows = side_of(decided.rows.withColumnRenamed("valid_from", "plan_from"), fits=fits)
     if decided.keys is None:
         return look_up(keyed, rows, decided.key, in_time)
@@ -81,7 +81,7 @@ def _look_up_plan(keyed: DataFrame, decided: DecidedFrames, in_time: Column | No
 
 
 def _take_choice(timed: DataFrame, dialog_hash: DialogHash, is_rejected: Column | None) -> DataFrame:
-    """Replace the choices of messages by the one of their dialog-ID hash."""
+    """Replace the choices of messages by the one that their dialog-ID hash picks."""
     joined = _refuse_unseen(timed, is_rejected)
     count = F.size("choices")
     bucket = F.when(count == 1, F.lit(0)).otherwise(
@@ -91,7 +91,7 @@ def _take_choice(timed: DataFrame, dialog_hash: DialogHash, is_rejected: Column 
 
 
 def _look_up_timeline(messages: DataFrame, rows: DataFrame, in_time: Column | None) -> DataFrame:
-    """Join messages with the row of their timeline by its number, which is a hash already."""
+    """Join messages with the rows of their timeline by its number, which needs no hash, unlike texts."""
     timelines = rows.withColumnRenamed(TIMELINE, "_side_timeline")
     same = F.col(TIMELINE) == F.col("_side_timeline")
     joined = messages.join(timelines, same if in_time is None else same & in_time, how="left")
@@ -99,9 +99,9 @@ def _look_up_timeline(messages: DataFrame, rows: DataFrame, in_time: Column | No
 
 
 def _refuse_unseen(joined: DataFrame, is_rejected: Column | None) -> DataFrame:
-    """Make a pass fail without a commit if a message's key is not in the plan.
+    """Make a pass fail before it commits if a message's key is not in the plan.
 
-    The pass that counted the keys did not see it, because an input without versions may change between two passes.
+    An input without versions may have changed since the pass that counted the keys.
     """
     is_known = F.col("choices").isNotNull()
     may_pass = is_known if is_rejected is None else is_known | is_rejected
@@ -109,9 +109,9 @@ def _refuse_unseen(joined: DataFrame, is_rejected: Column | None) -> DataFrame:
 
 
 def add_requests(messages: DataFrame, requests: RequestSides, *, in_msdb: bool) -> DataFrame:
-    """Add whether step 4 ends the messages' way: requested (in their scope) and requested_in_msdb.
+    """Add requested and requested_in_msdb: whether messages stop at step 4 in their scope, or in msdb.
 
-    ``in_msdb``: any may wait after coming back to its instance.
+    With ``in_msdb``, messages may wait after coming back to their instance.
     """
     scope = F.coalesce("database_name", F.lit(MSDB))
     first = _add_request(messages, requests, F.when(F.col("choice.asks"), scope), "requested")
@@ -171,8 +171,8 @@ def resolved_routes(plan: RoutePlan, *, has_attempts: bool = False) -> DataFrame
 def decide(plan: RoutePlan, chosen: DataFrame) -> tuple[DataFrame, dict[str, Column]]:
     """Return the chosen messages, and the values of `VERDICT_COLUMNS` for them.
 
-    A message's own facts change the plan's choice: its hops, its request for a route and the end of its dialog,
-    which comes first. Impossible cases are left out.
+    A message's own facts override the plan's choice: its hops, its request for a route, and first of all the end
+    of its dialog. Impossible cases are left out.
     """
     uses, requests = plan.uses, plan.requests
     may_be_long = requests is not None or plan.source.any_ends or plan.source.lookups.checked.has_transport
@@ -184,7 +184,7 @@ def decide(plan: RoutePlan, chosen: DataFrame) -> tuple[DataFrame, dict[str, Col
     if plan.source.any_ends:
         expired = _of_its_own(Outcome.DROPPED, Reason.DIALOG_EXPIRED, None)
         decision = F.when(F.col("is_expired"), expired).otherwise(decision)
-    # A column of its own, so that the code made for each row asks once, not for each value.
+    # With a separate column, Spark evaluates the decision once for each row, not for each value.
     messages, decision = messages.withColumn("way", decision), F.col("way")
     values = {name: decision[name] for name in VERDICT_COLUMNS}
     if uses.reads_addresses:
@@ -216,7 +216,7 @@ def cut(chosen: DataFrame) -> DataFrame:
 
 
 def _of_its_own(outcome: Outcome, reason: Reason, step: MatchingStep | None) -> Column:
-    """Return a choice of no route, which is not the plan's: a constant."""
+    """Return a constant choice without a route, for a decision that is not in the plan."""
     values = {"outcome": str(outcome), "reason": str(reason), "matching_step": None if step is None else int(step)}
     return F.struct(*(F.lit(values.get(name)).alias(name) for name in CHOICE.names))
 
@@ -224,7 +224,7 @@ def _of_its_own(outcome: Outcome, reason: Reason, step: MatchingStep | None) -> 
 def rejected_messages(plan: RoutePlan) -> DataFrame:
     """Return the rows of ``rejected_messages``: messages that cannot be resolved, as read, with reasons.
 
-    Where there can be none, the messages are not read again.
+    If there can be none, the messages are not read again.
     """
     messages = plan.source.messages
     if not plan.may_reject:

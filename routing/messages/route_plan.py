@@ -1,4 +1,4 @@
-"""The plan of a run by Spark: messages, the keys found in them, and the decisions for these as frames."""
+"""The plan of a run by Spark: messages, their keys, and the decisions for these keys as frames."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ from routing.tables.table_columns import TableColumns
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# What is decided for keys, as frames: a timeline for each key, whose rows messages are joined with.
+# The decisions for keys as frames. Messages are joined with the rows of their key's timeline.
 #
-# Small, printable, testable without messages. Columns of a plan: those of its key, valid_from (inclusive) and
-# valid_to (exclusive), null where unbounded, and choices, an array of which the dialog-ID hash takes one; a row
-# for each key and interval of time.
+# A plan has a row for each key and interval of time. Its columns are those of the key, valid_from (inclusive) and
+# valid_to (exclusive), which are null if unbounded, and choices, an array from which the dialog-ID hash picks one.
 
 
-# A key's size in memory beside its timeline's rows, roughly.
+# The approximate size of a key in memory, without the rows of its timeline.
 _OF_A_KEY = 300
 TIMELINE = "timeline"
 _NUMBER = Field(TIMELINE, ColumnKind.INT)
-# The column of a key that is no text.
+# The column of a key that is not text.
 _KINDS = {"key_kind": ColumnKind.INT}
 
 
@@ -84,10 +83,10 @@ def _whole(keys: TableColumns, decided: DecidedKeys) -> Iterator[tuple[Any, ...]
 
 @dataclass(frozen=True)
 class RequestSides:
-    """The sides of joins in which messages that meet step 4 are looked up.
+    """The sides of joins with messages that meet step 4.
 
-    ``openers``: the requests that messages open (`openers.openers`). ``by_endpoint``: by the conversation endpoint
-    that waits for them (D10) its requests, an array of requested_at, message_id and ended_at.
+    ``openers`` has the requests that messages open (`openers.openers`). ``by_endpoint`` has the requests of each
+    waiting conversation endpoint (D10): an array of requested_at, message_id and ended_at.
     """
 
     openers: JoinSide
@@ -128,12 +127,12 @@ class MessageSource:
         return self.dialogs is not None and self.lookups.checked.ending > 0
 
     def keys(self) -> DataFrame:
-        """Return the distinct keys of all messages, with how many have them (see `keying.count_keys`)."""
+        """Return the distinct keys of all messages with their counts (see `keying.count_keys`)."""
         messages = keying.add_dialog(keying.clean(self.messages, self.options.as_of), self.dialogs)
         return keying.count_keys(messages, self.lookups, is_exact=self.is_exact)
 
     def names(self) -> DataFrame:
-        """Return the distinct names in all messages, with how many have them (see `keying.count_names`)."""
+        """Return the distinct names in all messages with their counts (see `keying.count_names`)."""
         return keying.count_names(keying.add_dialog(keying.clean(self.messages, self.options.as_of), self.dialogs))
 
     @property
@@ -166,7 +165,7 @@ class MessageSource:
         return self.broadcasts.of_size(rows_name, cached.rows, cached.size)
 
     def key(self, messages: DataFrame) -> DataFrame:
-        """Bind messages of `keying.add_dialog` and add their keys, in their scope for addresses in names."""
+        """Bind messages of `keying.add_dialog` and add their keys."""
         return keying.add_keys(keying.bind(messages), self.lookups)
 
 

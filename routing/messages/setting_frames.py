@@ -1,6 +1,6 @@
-"""The configuration as frames of Spark, for one that is too large for the driver.
+"""The configuration as frames of Spark, if it is too large for the driver.
 
-Python workers validate it with the functions that the driver has for a small one.
+Python workers validate it with the functions that the driver uses for a small one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from routing.tables.table_columns import Table, by_engine, select_arrow, shape_o
 ReadFrames = Callable[[], Mapping[str, DataFrame]]
 """Reads the configuration as frames in their declared columns."""
 _REQUESTS = "route_requests"
-# The rows that a task validates, roughly.
+# The approximate number of rows that a task validates.
 _CHECKED_AT_ONCE = 200_000
 
 
@@ -45,7 +45,7 @@ class DistributedInputs(CheckedTables):
 
     @property
     def has_transport(self) -> bool:
-        """True, because a route may read its address from the service name. Addresses are not read for this."""
+        """True, because a route may read its address from the service name. No route is checked for this."""
         return True
 
     def count_unended_requests(self) -> int:
@@ -72,7 +72,7 @@ def _as_frame(table: Any, key: str, spark: SparkSession) -> DataFrame:
 
 
 def prepare_frames(read_frames: ReadFrames, notes: list[str]) -> Mapping[str, DataFrame] | None:
-    """Return the configuration as frames if Python workers can decide by it, else note why the driver must."""
+    """Return the configuration as frames, or note why Python workers cannot decide and return None."""
     frames = read_frames()
     try:
         prepare_workers(frames["instances"].sparkSession)
@@ -83,7 +83,7 @@ def prepare_frames(read_frames: ReadFrames, notes: list[str]) -> Mapping[str, Da
 
 
 def without_instances(frames: Mapping[str, DataFrame], instances: Collection[str]) -> dict[str, DataFrame]:
-    """Leave out the rows of some instances."""
+    """Return ``frames`` without the rows of some instances."""
     if not instances:
         return dict(frames)
     is_other = ~F.coalesce(F.col("instance_name").isin(*instances), F.lit(False))
@@ -111,12 +111,12 @@ def check_frames(
 
 
 def _find_faults(frames: Mapping[str, DataFrame]) -> FaultSurvey:
-    """Validate in workers, each of which gets all rows of a key."""
+    """Validate in workers. One worker gets all rows of a key."""
     spark = frames["instances"].sparkSession
 
     def find(key: str) -> list[Row]:
         parts = 1 + frames[key].count() // _CHECKED_AT_ONCE
-        # The versions of a route differ in the last part of their key.
+        # The versions of a route, which differ only in valid_from, must be validated together.
         together = frames[key].repartition(parts, *(name for name in KEYS[key] if name != "valid_from"))
         return map_by_workers(together, partial(check_rows, key), spark_schema(FAULTS)).collect()
 
@@ -129,7 +129,7 @@ def _find_faults(frames: Mapping[str, DataFrame]) -> FaultSurvey:
 
 
 def in_one_table(frames: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the rows of several tables with the columns of all, and the key of their table."""
+    """Return the rows of several tables with all their columns, and the key of their table."""
     marked = [frame.withColumn(TABLE, F.lit(key)) for key, frame in frames.items()]
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), marked)
 

@@ -1,4 +1,7 @@
-"""Validate input tables (tables.md): a fault of the configuration stops a run, a message at fault is set aside."""
+"""Validate input tables (tables.md).
+
+A fault in the configuration stops the run or puts its instance in quarantine. A faulty message is set aside.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +48,8 @@ class InputTables:
     """Input tables in their declared columns, and any dialogs.
 
     ``settings`` is None if the configuration is too large for the driver. ``read_frames`` reads it by Spark, and
-    is None if the driver must decide. ``frame`` has dialogs of Spark. ``in_arrow`` has the original dialogs of
-    Arrow, or the rows of a frame of few dialogs. The driver holds these, because each pass over the messages would
+    is None if the driver must decide. ``frame`` has dialogs that Spark reads. ``in_arrow`` has dialogs that came
+    as Arrow, or the rows of a small ``frame``. The driver keeps these, because each pass over the messages would
     read their table again.
     """
 
@@ -64,7 +67,7 @@ class InputTables:
 
     @property
     def stored_dialogs(self) -> DataFrame | None:
-        """The dialogs that each pass reads from their table, None for few ones and those of Arrow."""
+        """The dialogs that each pass reads from their table, or None if they are few or came as Arrow."""
         return self.frame if self.in_arrow is None else None
 
 
@@ -74,9 +77,10 @@ def read(
     read_frames: ReadFrames | None = None,
     notes: list[str] | None = None,
 ) -> InputTables:
-    """Read the configuration and dialogs where they are few by ``limits``. Raises InputError.
+    """Read the configuration and dialogs into the driver if ``limits`` allow it. Raises InputError.
 
-    Without ``read_frames`` the configuration is always read. ``notes`` gets a note if workers cannot decide by it.
+    Without ``read_frames`` the configuration is always read into the driver. ``notes`` gets a note if workers
+    cannot decide.
     """
 
     def read_configuration() -> InputTables:
@@ -105,13 +109,13 @@ def read(
 
 
 def _carry_dialogs(dialogs: DataFrame, limits: FrameLimits) -> CarriedFrame:
-    """Convert dialogs to their columns. Few dialogs are read into the driver. Raises InputError."""
+    """Convert dialogs to their declared columns. Few dialogs are read into the driver. Raises InputError."""
     conformed = conform(dialogs, "dialogs")
     return FrameCache(limits).carry(conformed) if frames.has_arrow() else CarriedFrame(conformed, None)
 
 
 class Suspects(Enum):
-    """The dialogs of Spark that may have faults: all, those that a run needs, or none."""
+    """The dialogs of a Spark frame that may have faults: all, those that a run needs, or none."""
 
     ALL = "all"
     NEEDED = "needed"
@@ -128,8 +132,8 @@ def check(
 ) -> CheckedTables:
     """Raise InputError if a row of the configuration or of dialogs has a fault (see `check_inputs`).
 
-    ``reduced`` has the only dialogs of Spark that a run needs, None if it needs all. Dialogs that are not
-    ``suspects`` are known to be valid, and so is a configuration that ``are_valid``.
+    ``reduced`` has the dialogs of ``inputs.frame`` that the run needs, or is None if it needs all. With
+    ``reduced``, only ``suspects`` are searched for faults. With ``are_valid``, the configuration is not searched.
     """
     dialogs, survey = survey_inputs(inputs, reduced=reduced, suspects=suspects)
     if inputs.settings is None:
@@ -158,9 +162,9 @@ def survey_inputs(
 
 
 def may_change_decision() -> Column:
-    """Return whether a dialog may change a decision: it ends, is acknowledged, or may bind by a text.
+    """Return whether a dialog may change a decision: it ends, is acknowledged, or names a far broker instance.
 
-    Of plain columns only: a text that turns out to be no broker instance does no harm later on, and is rare.
+    Texts are not parsed. A text that is not a broker instance is rare, and it changes no decision.
     """
     return reduce(Column.__or__, (F.col(name).isNotNull() for name in MATTERS))
 
@@ -173,7 +177,7 @@ def _count(dialogs: DataFrame) -> DialogSurvey:
 
 def _survey(dialogs: DataFrame) -> DialogSurvey:
     """Count dialogs and their faults, and find the first faults."""
-    # A hash takes less time than the texts of a key. Two keys may have the same one, so doubts are counted again.
+    # Grouping by a hash is faster than by texts. Two keys may share a hash, so any faults are counted again.
     rows, ending, faults = _count_with_faults(dialogs, [F.xxhash64(*_keys())])
     if not faults:
         return DialogSurvey(rows, ending)
@@ -211,14 +215,14 @@ def _keys() -> list[Column]:
 
 
 def _count_faults() -> Column:
-    """Count the faults of one row. An array of them, as `_missing` returns, would keep Spark from compiling it."""
+    """Count the faults of one row. Spark would not compile an array of faults, as `_missing` returns it."""
     undecodable = (~is_utf8(F.col(name)) & F.col(name).isNotNull() for name in _TEXTS)
     missing = (is_missing(field.name, field.kind) for field in DIALOGS if not field.nullable)
     return reduce(Column.__add__, (F.when(fault, 1).otherwise(0) for fault in (*missing, *undecodable)))
 
 
 def _missing() -> Column:
-    """Return the required values that one row lacks: an array of faults."""
+    """Return an array of faults: the required values that one row lacks."""
     faults = [
         F.when(is_missing(field.name, field.kind), F.lit(f"{field.name} is missing"))
         for field in DIALOGS
@@ -228,7 +232,7 @@ def _missing() -> Column:
 
 
 def _undecodable() -> Column:
-    """Return the texts of one row that are no UTF-8: an array of faults, as `storage.faults` words them."""
+    """Return an array of faults: the texts of one row that are not UTF-8, worded as in `tables.row_faults`."""
     faults = []
     for name in _TEXTS:
         shown = F.substring(readable(F.col(name)), 1, 100)
@@ -238,7 +242,7 @@ def _undecodable() -> Column:
 
 
 def _first_faults(dialogs: DataFrame) -> list[RowFault]:
-    """Return the first faults of dialogs, `SHOWN` at most."""
+    """Return the first faults of dialogs, at most `SHOWN`."""
     texts = (readable(F.col(name)) if name in _TEXTS else F.col(name).cast("string") for name in _DIALOG_KEY)
     shown = [F.substring(text, 1, 100) for text in texts]
     row_key = F.concat_ws(", ", *(F.coalesce(part, F.lit("NULL")) for part in shown))
@@ -250,13 +254,13 @@ def _first_faults(dialogs: DataFrame) -> list[RowFault]:
     return [RowFault("dialogs", row["row_key"], row["fault"]) for row in first_rows]
 
 
-# Set messages aside, each with its reasons (tables.md, 'rejected_messages') and what is known of its place.
+# Find the messages to set aside, with their reasons (tables.md, 'rejected_messages').
 
 
 def add_reasons(
     messages: DataFrame, scopes: JoinSide, quarantined: Collection[str], broadcasts: BroadcastBudget
 ) -> DataFrame:
-    """Add ``reasons`` to conformed messages, an array of codes: empty where they can be resolved.
+    """Add ``reasons`` to conformed messages: an array of codes, empty if a message can be resolved.
 
     ``scopes`` as in `lookups.RunLookups`. ``quarantined`` are the instances in quarantine.
     """
@@ -264,7 +268,7 @@ def add_reasons(
     if scopes.fits:
         rows = _add_known(scoped, scopes)
     else:
-        # Messages are shuffled once, or not at all where they name few databases.
+        # This shuffles the messages once, or not at all if they name few databases.
         places = _add_known(scoped.select(*_PLACE).distinct(), scopes)
         rows = look_up(scoped, broadcasts.join_side("the databases in messages", places), _PLACE)
     instance_is_known, database_is_known = F.col("instance_is_known"), F.col("database_is_known")
@@ -273,11 +277,11 @@ def add_reasons(
 
 
 def _add_known(rows: DataFrame, scopes: JoinSide) -> DataFrame:
-    """Add instance_is_known and database_is_known, null if they are not known."""
+    """Add instance_is_known and database_is_known, null if unknown."""
     listed = scopes.with_hint()
     instances = listed.where(F.col("database_name") == FROM_NETWORK)
     databases = listed.select("instance_name", F.col("database_name").alias("key_database"))
-    # Both have one row a key, so the joins keep the number of messages.
+    # Both have one row for each key, so the joins keep the number of messages.
     of_instance = rows.join(
         _add_flag(instances.select("instance_name"), "instance_is_known"), "instance_name", "left"
     )
@@ -288,9 +292,9 @@ def _add_flag(names: DataFrame, flag: str) -> DataFrame:
     return names.withColumn(flag, F.lit(True))
 
 
-# DUPLICATE_MESSAGE_ID: message rows whose (instance_name, message_id) is stored already, or stands twice.
+# DUPLICATE_MESSAGE_ID: message rows whose (instance_name, message_id) is already stored, or occurs twice.
 #
-# The one check of a run that grows with what is stored: it reads two columns of `resolved_routes`.
+# Only this check takes longer the more is stored: it reads two columns of `resolved_routes`.
 
 
 @dataclass(frozen=True)
@@ -318,12 +322,12 @@ def set_doubles_aside(
     frame_cache: FrameCache,
     broadcasts: BroadcastBudget,
 ) -> DistinctMessages:
-    """Keep one row of each duplicate key, and reject the others.
+    """Reject the rows of duplicate keys, except one row of each key that is not stored yet.
 
     ``messages`` are new rows, conformed, and ``doubled_keys`` the duplicate keys among them. ``scopes`` is as in
-    `lookups.RunLookups`. Within ``messages``, the row with the smallest enqueue_time, conversation_id,
-    is_initiator and message_sequence_number counts, among those without another fault. Quarantine
-    alone is no fault of a row. The frames in ``frame_cache`` must stay until both are written.
+    `lookups.RunLookups`. Of the rows without another fault, the one with the smallest enqueue_time,
+    conversation_id, is_initiator and message_sequence_number is kept. If all rows of a key have another fault, all
+    are kept. Quarantine does not count as a fault. The frames in ``frame_cache`` must stay until both are written.
     """
     if not doubled_keys.count:
         return DistinctMessages(messages, None, 0)
@@ -348,8 +352,8 @@ def find_doubles(
 ) -> DoubledKeys:
     """Find duplicate keys with Spark, in any number. ``count`` is the number of new rows, if it is known.
 
-    Stored keys are found by a 64-bit hash, which Spark looks up faster than texts. A stored key that only has the
-    hash of a new one has no new row.
+    Stored keys are found by a 64-bit hash, which Spark looks up faster than texts. A stored key that only shares
+    the hash of a new key has no new row, so it is not a duplicate.
     """
     new = messages.select(*KEY).where("instance_name IS NOT NULL AND message_id IS NOT NULL")
     rows = new.select(*KEY, F.lit(1).alias("rows"), F.lit(False).alias("is_stored"))
@@ -364,7 +368,7 @@ def find_doubles(
 
 
 def select_near(stored: DataFrame, messages: DataFrame, within: timedelta) -> DataFrame:
-    """Select the stored rows whose ``enqueue_time`` is no further than ``within`` from that of some message.
+    """Select stored rows from ``within`` before the first ``enqueue_time`` to ``within`` after the last one.
 
     Messages without a time are rejected anyway.
     """
@@ -373,7 +377,7 @@ def select_near(stored: DataFrame, messages: DataFrame, within: timedelta) -> Da
     if bounds["first"] is None:
         return stored.limit(0)
     distance = within // timedelta(microseconds=1)
-    # Constants, so that the statistics of files tell which of them to read.
+    # With constants, Spark can skip files by their statistics.
     first, last = (F.timestamp_micros(F.lit(n)) for n in (bounds["first"] - distance, bounds["last"] + distance))
     return stored.where((F.col("enqueue_time") >= first) & (F.col("enqueue_time") <= last))
 
@@ -386,7 +390,7 @@ def _judge(
     broadcasts: BroadcastBudget,
 ) -> DataFrame:
     """Return the rows of doubled keys with their other faults (reasons), and is_duplicate."""
-    # A doubled key stands there once, so the join keeps the number of messages.
+    # ``doubled`` has each key once, so the join keeps the number of messages.
     rows = add_reasons(messages.join(doubled.with_hint(), KEY, how="inner"), scopes, quarantined, broadcasts)
     rows = rows.withColumn("reasons", F.array_remove("reasons", str(Rejection.INSTANCE_QUARANTINED)))
     faulty = F.size("reasons") > 0
