@@ -21,7 +21,7 @@ from routing.terms import MatchingStep
 MOST_CANDIDATES = 200
 """The maximal number of stored candidates of a decision."""
 _OWN, _IN_MSDB = 1, 2
-# The numbers of lists of a message that continues, or waits for a requested route in its own scope or in msdb.
+# The list numbers of a message that continues, or waits for a requested route in its own scope or in msdb.
 GOES_ON = "candidates"
 REQUESTED, REQUESTED_IN_MSDB = "candidates_requested", "candidates_requested_in_msdb"
 LISTED_CHOICE = Schema(
@@ -76,7 +76,7 @@ class CandidateLists:
         return self._number(goes_on, _OWN if second is None else _IN_MSDB), requested, requested_in_msdb
 
     def _number(self, rows: list[CandidateRow], last_search: int) -> int | None:
-        """Return the number of a list, the same for equal ones, or None for an empty one."""
+        """Return the number of a list, or None for an empty one. Equal lists share a number."""
         if not rows:
             return None
         ordered = tuple(in_order(rows)[: self._most])

@@ -1,4 +1,4 @@
-"""The inputs without a fault, by which a run decides."""
+"""Check the inputs of a run, and build the estate from them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Settings = Mapping[str, TableColumns]
 _ROUTE = ("name", "remote_service_name", "broker_instance", "address", "mirror_address")
 _BOUNDS = ("valid_from", "valid_to", "lifetime")
 FOR_ALL: frozenset[str | None] = frozenset({None, "", BROKER_CONFIGURATION_SERVICE})
-"""The services in routes and services that concern all messages."""
+"""The service names whose rows in ``routes`` and ``services`` concern all messages."""
 REQUEST_COLUMNS = ROUTE_REQUESTS.names
 """The columns of ``route_requests`` that the rules read."""
 
@@ -89,7 +89,7 @@ def requests_of(requests: TableColumns) -> dict[tuple[str, str, str], list[Route
 
 
 def routes_of(routes: TableColumns) -> Iterator[tuple[str, str, EstateRoute]]:
-    """Yield routes with their instance and database. Equal routes of any databases are one object."""
+    """Yield routes with their instance and database. Equal routes share one object across databases."""
     routes_by_row: dict[tuple[Any, ...], EstateRoute] = {}
     places = routes.rows("instance_name", "database_name")
     for place, row in zip(places, routes.rows(*_ROUTE, *_BOUNDS), strict=True):
@@ -166,7 +166,7 @@ class Quarantine:
 
 @dataclass(frozen=True)
 class FaultSurvey:
-    """The faults of tables: their number, the first ones, and their instances. None stands for no instance."""
+    """The faults of tables: their number, the first ones, and their instances. None means no single instance."""
 
     count: int = 0
     first: Sequence[RowFault] = ()
@@ -219,7 +219,7 @@ class CheckedTables(ABC):
 class CheckedInputs(CheckedTables):
     """Valid inputs whose configuration is in this process.
 
-    ``read_frames`` reads it by Spark, or is None if this process must decide.
+    ``read_frames`` reads it with Spark, or is None if this process must decide.
     """
 
     settings: Settings
@@ -270,7 +270,7 @@ class CheckedInputs(CheckedTables):
         return len({tuple(key) for ended_at, *key in rows if ended_at is None})
 
     def with_settings(self, settings: Settings) -> CheckedInputs:
-        """Replace the configuration by another valid one. The dialogs stay."""
+        """Return a copy with another valid configuration and the same dialogs."""
         return replace(self, settings=settings)
 
 
@@ -350,8 +350,8 @@ def check_inputs(
 
     With ``are_valid``, the settings are not searched for faults.
 
-    If it ``quarantines``, all rows of the instances at fault are left out instead. Then only a fault that belongs
-    to no single instance is an error.
+    With ``quarantines``, all rows of the faulty instances are left out instead. Then only a fault that belongs to
+    no single instance is an error.
     """
     faults = survey.faults if are_valid else FaultSurvey.of(settings) | survey.faults
     quarantine = faults.judge(quarantines=quarantines)
@@ -367,14 +367,14 @@ def check_inputs(
 
 
 def select_dialogs(dialogs: Table | None, survey: DialogSurvey, quarantine: Quarantine) -> Table | None:
-    """Return the dialogs that may change a decision, or None. Instances in quarantine are left out."""
+    """Return the dialogs without those of instances in quarantine, or None if none may change a decision."""
     if dialogs is None or not survey.rows:
         return None
     return _without_instances(dialogs, quarantine.instances) if quarantine.instances else dialogs
 
 
 def _without_instances(dialogs: Table, instances: Collection[str]) -> Table:
-    """Return the dialogs that may change a decision, without those of some instances."""
+    """Return the dialogs without those of some instances. Of Arrow only those that may change a decision."""
 
     def of_arrow() -> Table:
         import pyarrow.compute as pc
@@ -386,6 +386,3 @@ def _without_instances(dialogs: Table, instances: Collection[str]) -> Table:
     frame: Any = dialogs
     is_of = {"dialogs": dialogs}
     return by_engine(is_of, spark=lambda: frame.where(~frame["instance_name"].isin(*instances)), arrow=of_arrow)
-
-
-# How messages are resolved, whichever engine does it.

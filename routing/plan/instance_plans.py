@@ -1,4 +1,4 @@
-"""Decide the names in messages where the rows of their instance are: functions of Arrow tables, for workers.
+"""Decide the names in messages in the workers that have the rows of their instance, as Arrow tables.
 
 An instance's decisions depend on its own configuration only. A large instance may be split by service, because a
 decision depends on the routes and holders of one service, and on rows that concern all.
@@ -44,7 +44,7 @@ NAMES = table_schema(
 A missing database or broker instance is empty text.
 """
 COUNTS = table_schema(("rows", ColumnKind.BIGINT), ("valid", ColumnKind.BIGINT))
-"""The messages with some names, and those that are valid if their database is known."""
+"""The number of messages with the same names, and of those that are valid if their database is known."""
 _USES = table_schema(*((field.name, ColumnKind.BOOLEAN) for field in fields(PlanUses)))
 USES = tuple(_USES.names)
 """The columns of a decision with the fields of `PlanUses`."""
@@ -73,7 +73,7 @@ FAULTS = Schema(
     )
 )
 """The faults of a part of the configuration, as in `FaultSurvey`."""
-# The names whose rows become one part of a result.
+# The number of names whose rows become one part of a result.
 _NAMES_AT_ONCE = 50_000
 
 
@@ -93,7 +93,7 @@ def check_rows(key: str, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pya
 
 
 def decide_names(names: pyarrow.Table, rows: pyarrow.Table) -> pyarrow.Table:
-    """Return `DECIDED_NAMES` of distinct names of one instance, or of some services of it.
+    """Return `DECIDED_NAMES` for the distinct names of one instance, or of some of its services.
 
     ``names`` have the columns of `NAMES` and `COUNTS`, ``rows`` those of `in_one_table`: all rows of the instance
     that concern these services.
@@ -108,7 +108,7 @@ def decide_names(names: pyarrow.Table, rows: pyarrow.Table) -> pyarrow.Table:
     numbers = _decide(names, instances, decider)
     starts = [0, *accumulate(len(timeline.rows) for timeline in decider.timelines)]
     timed = _timed_table(decider.timelines)
-    # One array of Arrow has up to 2 GiB of texts.
+    # An Arrow array has at most 2 GiB of text.
     parts = [slice(first, first + _NAMES_AT_ONCE) for first in range(0, len(names), _NAMES_AT_ONCE)]
     return pyarrow.concat_tables(
         _expand(names.slice(part.start, _NAMES_AT_ONCE), numbers[part], starts, timed, decider) for part in parts
@@ -160,7 +160,7 @@ def _expand(
     timed: pyarrow.Table,
     decider: KeyDecider,
 ) -> pyarrow.Table:
-    """Repeat each row of names for the rows of its timeline, of which ``starts`` has the first ones."""
+    """Repeat each row of names for the rows of its timeline. ``starts`` has the first row of each timeline."""
     import pyarrow
     import pyarrow.compute as pc
 

@@ -20,10 +20,10 @@ from routing.rules.timeline import TimeInterval
 from routing.schemas import RESOLVED_ROUTES, ColumnKind, Field, Schema
 from routing.tables.table_columns import TableColumns
 
-# Routing keys as rows of columns, by which Spark and Arrow group messages, and their meaning for the rules.
+# Routing keys as rows of columns, by which Spark and Arrow group messages.
 #
-# Names and broker instances that nothing known names fall into one class each, so that garbage in the data does
-# not make a plan larger. `KEY` is what decides within an instance.
+# Service names and broker instances that nothing known names fall into a few classes, so that garbage in the data
+# does not make a plan larger. `KEY` has the facts that decide within an instance.
 
 
 FROM_NETWORK = ""
@@ -41,7 +41,7 @@ class KeyRow(NamedTuple):
     kind: int
 
 
-# Service classes: a known name; other names without an address, with one elsewhere, with an own address.
+# Service classes: a known name, or an unknown one without an address, with one elsewhere, or with an own address.
 CLASSES = 4
 KNOWN, NO_ADDRESS, ADDRESS_ELSEWHERE, OWN_ADDRESS = range(CLASSES)
 _ADDRESSES = {
@@ -52,7 +52,7 @@ _ADDRESSES = {
 CLASS_OF = {address: number for number, address in _ADDRESSES.items()}
 # key_kind = is_initiator + 2 * service class + 8 * (the broker instance is one that nothing names).
 SERVICE_FACTOR, OTHER_BROKER = 2, 8
-# What of a message its key is made of, but for its dialog.
+# The columns of a message that its key is made of, without those of its dialog.
 READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
 
 
@@ -60,7 +60,7 @@ READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance
 class KeyCounts:
     """The number of messages, and of valid ones.
 
-    Unless it ``is_exact``, only the columns of keys were read, and some valid ones may still be rejected.
+    Unless ``is_exact``, only the columns of keys were read, and some valid ones may still be rejected.
     """
 
     rows_read: int
@@ -89,9 +89,9 @@ def _broker(broker: str, kind: int) -> str | None:
     return UNNAMED if kind & OTHER_BROKER else broker or None
 
 
-# reads_address: the address is to be read from the message's service name. counts_hops: HOP_LIMIT where no hops
-# remain. asks, asks_msdb: step 4 is reached in the scope, or in msdb after the message came back; the choice
-# stands where requests are pending, none of them of the message's own conversation endpoint.
+# reads_address: the address comes from the message's service name. counts_hops: HOP_LIMIT if no hops remain.
+# asks, asks_msdb: the search reaches step 4 in the scope, or in msdb after the message came back. The choice then
+# applies only if requests are pending, but none of the message's own conversation endpoint.
 READS_ADDRESS = "reads_address"
 CHOICE = Schema(
     (
@@ -105,7 +105,7 @@ CHOICE = Schema(
 """The fields of a choice of `decide_keys`."""
 _OWN, _IN_MSDB = 0, 1
 _READS_ADDRESS, _ALTERNATIVES = map(CHOICE.names.index, (READS_ADDRESS, "alternative_routes"))
-# Rough sizes in memory: a row of the plan, a choice, an alternative route.
+# Approximate sizes in memory: a row of the plan, a choice, an alternative route.
 _ROW, _CHOICE, _ALTERNATIVE = 300, 250, 120
 
 Choice = tuple[Any, ...]
@@ -145,7 +145,7 @@ class PlanUses:
 
 @dataclass(frozen=True)
 class TimelineRows:
-    """The rows that keys share, and their size in memory: bytes, roughly."""
+    """The rows that keys share, and their approximate size in memory (bytes)."""
 
     rows: Sequence[TimelineRow]
     size: int
@@ -209,7 +209,7 @@ class KeyDecider:
         return self._shared.uses
 
     def decide(self, rows: Iterable[tuple[Any, ...]], instances: Mapping[str, SqlInstance]) -> list[int]:
-        """Return the places of the timelines of rows of the columns `KEY`. Equal signatures share one.
+        """Return the place of the timeline of each row of the columns `KEY`. Equal signatures share one.
 
         ``instances`` have all services of these rows. Their routes must live until they are forgotten.
         """
@@ -231,7 +231,7 @@ class KeyDecider:
 
 
 class SharedRows:
-    """The rows of timelines, each once, and what all of them make use of."""
+    """The distinct rows of timelines, and the features that they use."""
 
     def __init__(self) -> None:
         self.timelines: list[TimelineRows] = []
@@ -270,7 +270,7 @@ def _join_neighbours(intervals: Iterable[TimeInterval[Choice]]) -> tuple[Timelin
 
 
 def choice_of(decision: Decision) -> Choice:
-    """Return the fields of `CHOICE`. The columns describe a message without own facts."""
+    """Return the fields of `CHOICE` for an open message without hops or an address in its service name."""
     search, columns = decision.last, verdict_of(decision, None, None, None).plain()
     return decision.asks, decision.asks_again, search.reads_address, search.end.counts_hops, *columns.values()
 

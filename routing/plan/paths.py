@@ -38,9 +38,9 @@ _EVER = -(2**63)
 class PathChoice:
     """The paths that a dialog's hash chooses.
 
-    ``decision`` is that of the first hop. From ``hops`` on, further hops make no difference. ``paths`` are those
-    with the given number of hops. They are valid if step 4 does not end the path at the first hop, and if the
-    dialog has not ended.
+    ``decision`` is that of the first hop. From ``hops`` on, further hops make no difference. ``paths`` has one
+    path for each requested number of remaining hops. They are valid if step 4 does not end the path at the first
+    hop, and if the dialog has not ended.
     """
 
     decision: Decision
@@ -103,7 +103,7 @@ def _count_picks(one: _PathsAtTime, decided: TimeInterval[Decision]) -> int | No
 
 
 class _PathsAtTime:
-    """Follows the messages of a key at a time. ``until`` is the end of the result."""
+    """Follows the messages of a key at a time. The results are valid until ``until``."""
 
     def __init__(self, timeline: PathTimeline, t: int) -> None:
         self.timeline, self.t = timeline, t

@@ -17,7 +17,7 @@ from routing.rules.timeline import TimeInterval
 T = TypeVar("T")
 
 MOST_KEYS = 100_000
-"""A memory holds this many keys at a time: names that senders invent do not fill it."""
+"""The maximal number of keys in a cache, so that names that senders invent do not fill the memory."""
 
 
 def remember(memory: dict[Hashable, T], key: Hashable, value: T, most: int = MOST_KEYS) -> T:
@@ -79,7 +79,7 @@ class Planner:
         return self.timeline(key, instance).at(t)
 
     def _find(self, key: RoutingKey, instance: SqlInstance) -> DecisionTimeline:
-        # A signature takes longer to make than a key, and fewer keys have it.
+        # A signature takes longer to compute than a key, but many keys share it.
         broker = key.broker if self._is_exact else None
         shared = instance.name, key.database, broker, signature(key, instance)
         timeline = self._shared.get(shared)

@@ -73,7 +73,7 @@ class KnownDialogs:
         return ends.get(message.conversation_id or "", NO_DIALOG)
 
 
-# Open requests for routes (rule book, section 5) by taking all messages that ask, in their order.
+# Open requests for routes (rule book, section 5): take all messages that ask, in their order.
 #
 # Plain Python opens requests only here. Afterwards `rules.requesting.InstanceRequests` knows for each message
 # whether it opens one, waits with its conversation, or continues.
@@ -93,7 +93,7 @@ class AskingMessage(NamedTuple):
 
     @property
     def position(self) -> tuple[int, str]:
-        """When it asks: (t, message_id)."""
+        """The position at which it asks: (t, message_id)."""
         return self.message.t, self.message.message_id
 
     @property
@@ -117,8 +117,8 @@ def open_requests(asking: Iterable[AskingMessage], requests: InstanceRequests) -
 class AskingMessages:
     """The messages of one instance that may open a request. ``requests`` are the recorded ones.
 
-    Only a few are stored. Messages may ask in only one database without a recorded request. Then the first
-    one opens it, and every later one finds it pending, even if it does not wait.
+    Only a few are stored. Of messages that ask in one database and have no request on record, only the first for
+    a service is stored. It opens the request, and every later one finds it pending, even if it does not wait.
     """
 
     requests: InstanceRequests
@@ -141,7 +141,7 @@ class AskingMessages:
             self._first[place] = asking
 
     def open_requests(self) -> InstanceRequests:
-        """Return all requests, including new ones of the messages."""
+        """Open the requests of the stored messages, and return all requests."""
         open_requests(sorted(self._all(), key=_order), self.requests)
         return self.requests
 
@@ -167,7 +167,7 @@ def requests_on_record(network: EstateNetwork) -> Mapping[str, InstanceRequests]
 class KeyedMessages:
     """The messages for one service from one place with the same broker instance, or without one.
 
-    ``verdicts`` are cached by interval, pick, and True if no hops remain.
+    ``verdicts`` are cached by interval, pick, and whether no hops remain.
     """
 
     timeline: DecisionTimeline
@@ -200,7 +200,7 @@ class KeyedMessages:
                 yield requested_again(decision, self.broker)
 
     def verdict(self, message: RoutedMessage, dialog: DialogFacts, requests: InstanceRequests) -> Verdict:
-        """Return the verdict of a message. ``requests`` must know all that messages open (section 5)."""
+        """Return the verdict of a message. ``requests`` must include all that messages open (section 5)."""
         interval = self.timeline.at(message.t)
         number = place_of_pick(interval.choices, message)
         decision = interval.choices[number]
@@ -241,7 +241,7 @@ class MessageJudge:
 
     @property
     def instances(self) -> Mapping[str, SqlInstance]:
-        """The instances by name, with all that is known of each."""
+        """The instances by name."""
         return self.network.instances
 
     def keyed(self, message: RoutedMessage, dialog: DialogFacts) -> KeyedMessages:
@@ -260,7 +260,7 @@ class MessageJudge:
         return keyed
 
     def find_openers(self, messages: Iterable[tuple[RoutedMessage, DialogFacts]]) -> None:
-        """Find out which of all messages, in any order, open a request for a route."""
+        """Find the messages that open a request for a route, among all messages in any order."""
         asking = {name: AskingMessages(requests) for name, requests in self.requests.items()}
         for message, dialog in messages:
             if dialog.is_expired(message.t):
