@@ -14,7 +14,7 @@ from routing.rules.matching import MatchKey
 from routing.terms import MatchingStep, Reason
 
 _BY_ROUTE = (MatchingStep.BROKER_INSTANCE, MatchingStep.BALANCED)
-"""The steps whose routes have a broker instance, which is then the message's."""
+"""The steps in which the message has the broker instance of its route."""
 
 
 class Candidate(NamedTuple):

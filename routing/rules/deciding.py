@@ -34,7 +34,7 @@ class RoutingKey(NamedTuple):
     """The facts of a message that determine its route, except hash, time, pending requests and hops.
 
     ``database`` is the sender, or None for an arrival. ``service`` is None if nothing in the instance has that
-    name; ``name_address`` then describes the address in the name. ``broker`` is None for an open message.
+    name. Then ``name_address`` describes the address in the name. ``broker`` is None for an open message.
     """
 
     database: str | None
@@ -177,7 +177,7 @@ class RouteSearch(NamedTuple):
 
     @property
     def alternatives(self) -> tuple[EstateRoute, ...]:
-        """The rest of the tier."""
+        """The other routes of the tier."""
         return self.choice.routes[1:]
 
     def possible_addresses(self, address_in_name: str | None) -> Iterator[tuple[str | None, str | None]]:
@@ -351,5 +351,5 @@ def route_searches(
         )
 
 
-# The check of the scope's broker comes before the search, for either origin (section 2).
+# The scope's broker is checked before the search, for sent and arrived messages (section 2).
 _SCOPE_IS_OFF = ChoiceEnd(Outcome.DELAYED, Reason.SCOPE_BROKER_DISABLED)

@@ -156,14 +156,14 @@ class SharedTuple(tuple[T, ...]):
         return not self == other
 
     def __reduce__(self) -> tuple[type[SharedTuple[T]], tuple[tuple[T, ...]]]:
-        # Hashes of text differ from process to process.
+        # The hash is left out, because hashes of text differ between processes.
         return type(self), (tuple(self),)
 
 
 class ServiceHolders(SharedTuple[Database]):
     """The databases of an instance that hold one service, by name.
 
-    Both may be many, so the lookups are computed once.
+    Databases and services may be many, so the lookups are computed once.
     """
 
     @cached_property
@@ -182,7 +182,7 @@ class ServiceHolders(SharedTuple[Database]):
 
     @cached_property
     def able_names(self) -> frozenset[str]:
-        """The same names as a set."""
+        """The names in `able` as a set."""
         return frozenset(self.able)
 
     @cached_property
@@ -203,7 +203,7 @@ class SqlInstance:
     """One SQL Server instance.
 
     ``is_forwarding`` is also False if it is unknown, as ``is_forwarding_known`` shows. No rule uses the latter.
-    ``has_routes`` is True if any route is known, although ``routes`` may be empty.
+    ``has_routes`` is True if any route is known, even if ``routes`` is empty.
     ``routes`` are by database and service (None for any), in the order of their names.
     ``holders`` are the databases that hold each service, in the order of their names.
     """
@@ -226,7 +226,7 @@ class SqlInstance:
     def machine_names(self) -> frozenset[str]:
         """The folded names of the machine: the instance name before its backslash, and hosts of its addresses.
 
-        Hosts that begin with that name count, or else all hosts.
+        If any host begins with the machine's name, only such hosts count.
         """
         machine = text.machine_of(self.name)
         hosts = {text.host(address) for address in self.own_addresses} - {None, *LOOPBACK_HOSTS}
@@ -335,11 +335,10 @@ RouteRow = tuple[str, str, EstateRoute]
 
 
 def list_instances(instances: Iterable[InstanceRow], databases: Iterable[DatabaseRow]) -> dict[str, SqlInstance]:
-    """Build instances by name with their databases, and neither services nor routes.
+    """Build instances by name with their databases, but without services and routes.
 
-    Rows of instances: (instance_name, is_message_forwarding_enabled, addresses). Rows of databases:
-    (instance_name, `Database`). Databases of
-    unlisted instances are ignored.
+    ``instances`` has rows of (instance_name, is_message_forwarding_enabled, addresses), and ``databases`` rows of
+    (instance_name, `Database`). Databases of unlisted instances are ignored.
     """
     listed: dict[str, dict[str, Database]] = {}
     for instance, database in databases:
@@ -403,7 +402,7 @@ def with_services_and_routes(
 def _add_routes(
     routes_by_database: Mapping[str, RoutesByService], added: Mapping[str, Mapping[str | None, list[EstateRoute]]]
 ) -> dict[str, RoutesByService]:
-    """Return the routes of the databases that get some, the known ones included."""
+    """Return the known and added routes of each database that gets new ones."""
     return {
         database_name: {
             **routes_by_database.get(database_name, {}),
@@ -437,8 +436,8 @@ def address_of_name(service: str, instance_addresses: frozenset[str]) -> NameAdd
 
 
 IMPLIED_LOCAL = EstateRoute.implied(LOCAL_ADDRESS)
-"""Step 6: as if there were one LOCAL route that names the service."""
+"""The LOCAL route to the service that step 6 implies."""
 REPLY = EstateRoute.implied(None)
-"""Section 1: a reply needs no route to be delivered."""
+"""The implied route of a reply, which is delivered without a route (section 1)."""
 ARRIVALS = MSDB
-"""The database whose routes are searched for what arrives over the network."""
+"""The database whose routes are searched for messages that arrive over the network."""

@@ -120,7 +120,7 @@ _ENDINGS = {
     Outcome.DELAYED: Ending.DELAYED,
     Outcome.DROPPED: Ending.DROPPED,
 }
-# Where open messages may meet routes to several targets.
+# The steps in which an open message may match routes to several targets.
 OPEN_STEPS = (MatchingStep.SERVICE, MatchingStep.ANY_SERVICE)
 _Search = tuple[str, "str | None", str]
 
@@ -129,7 +129,7 @@ _Search = tuple[str, "str | None", str]
 class TracedMessage:
     """The facts of a message that stay the same on its path.
 
-    ``t`` is the time of all decisions. ``hashed`` is the dialog-ID hash, or a number congruent for all picks.
+    ``t`` is the time of all decisions. ``hashed`` is the dialog-ID hash, or a number that leads to the same picks.
     ``conversation_id`` is None if it is unknown or has no request on record.
     """
 
@@ -150,8 +150,8 @@ class TracedMessage:
 class FollowedTrace:
     """A trace with its validity.
 
-    It is the same until ``until`` (None: for ever), for every hash congruent modulo ``picks``, and for messages
-    with at least ``hops`` remaining hops.
+    It applies until ``until`` (None: for ever), to every hash congruent modulo ``picks``, and to messages with at
+    least ``hops`` remaining hops.
     """
 
     trace: MessageTrace
@@ -225,7 +225,7 @@ def follow_dialogs(first: int, follow_one: Callable[[int], FollowedTrace | None]
 
 
 class _Walk:
-    """A depth-first walk. ``targets`` collects the broker instances behind each choice of an open dialog."""
+    """Follows paths depth first. ``targets`` collects the broker instances after each choice of an open dialog."""
 
     def __init__(
         self, network: EstateNetwork, deciding: Deciding, message: TracedMessage, most_paths: int
@@ -311,7 +311,7 @@ class _Walk:
             yield from (onward._replace(hops=hops, owner=owner) for owner in self._owners(address, instance))
 
     def _owners(self, address: str | None, sender: SqlInstance) -> tuple[SqlInstance | None, ...]:
-        # An address that is read from a name and not known is one that no known instance has.
+        # The address is None if it comes from an unknown service name. No known instance has it.
         return (address is not None and self.network.owners(address, sender)) or (None,)
 
     def _end(self, step: _Ahead, instance: SqlInstance, hop: PathHop, verdict: Verdict) -> None:

@@ -43,7 +43,7 @@ class PossiblePath:
 
     @property
     def is_failing(self) -> bool:
-        """True if a message on this path gets no acknowledgement."""
+        """True if a message on this path certainly gets no acknowledgement."""
         return self.end not in (PathEnd.DELIVERED, PathEnd.NOT_KNOWN)
 
 
@@ -71,7 +71,7 @@ class JudgedPath:
 
     @property
     def first_failure(self) -> PossiblePath | None:
-        """The first failing path. If the ending is NO_RETURN_PATH, it is one of the acknowledgement."""
+        """The first failing path. If the ending is NO_RETURN_PATH, it is a path of the acknowledgement."""
         is_return = self.end is PathEnd.NO_RETURN_PATH
         return next(
             (possible_path for possible_path in self.failing_paths if possible_path.is_return is is_return), None
@@ -91,7 +91,7 @@ class JudgedPath:
 
     @property
     def unread_addresses(self) -> list[str]:
-        """The addresses that no known instance has, in their own spelling, each once."""
+        """The distinct addresses that no known instance has, in their original spelling."""
         left_paths = (
             possible_path.hop_path
             for possible_path in self.all_paths

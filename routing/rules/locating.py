@@ -10,7 +10,7 @@ from routing.terms import Reason
 
 
 class DestinationLocation(NamedTuple):
-    """The name of the destination, or None and the reason."""
+    """The name of the destination database, or None and the reason."""
 
     destination: str | None
     reason: Reason | None
@@ -22,7 +22,7 @@ def is_reply(instance: SqlInstance, broker: str | None, *, is_from_network: bool
 
 
 def has_id(database: Database, broker: str | None) -> bool:
-    """Return True if a database has the broker instance, or if that is None."""
+    """Return True if a database has the broker instance, or if ``broker`` is None."""
     return broker is None or database.broker == broker
 
 
@@ -56,7 +56,7 @@ def list_influential_holders(
     """
     location = locate(instance, holders, sender, broker)
     fitting = holders.by_broker.get(broker, NO_HOLDERS)
-    # The first one, the first whose broker is on, and the sender: no other holder decides.
+    # Only three holders can decide: the first one, the first with an enabled broker, and the sender.
     decisive = {
         holder.name: holder
         for holder in (*fitting[:1], *(one for one in fitting if one.name in (*fitting.able[:1], sender)))

@@ -10,7 +10,7 @@ from routing.rules.estate import EstateRoute, RoutesByBroker, SqlInstance, by_na
 from routing.terms import BROKER_CONFIGURATION_SERVICE, MatchingStep
 
 UNNAMED = ""
-"""Stands for a broker instance that no object of the instance has. It equals no other."""
+"""A placeholder for a broker instance that no object of the instance has. It equals no other."""
 
 
 class MatchKey(NamedTuple):
@@ -66,7 +66,7 @@ class SearchStep:
     matches: Callable[[MatchKey, EstateRoute], bool]
 
 
-# The order of the steps, here and nowhere else: the first that a route matches ends the search.
+# The order of the steps is defined only here. A route belongs to the first step in which it matches.
 STEPS = (
     SearchStep(MatchingStep.BROKER_INSTANCE, broker_instance),
     SearchStep(MatchingStep.SERVICE, service),

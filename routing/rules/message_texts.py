@@ -1,6 +1,6 @@
-"""The texts of sys.messages in English that a transmission_status may have, by SQL Server's number.
+"""The English texts of sys.messages that a transmission_status may have, by SQL Server's number.
 
-They are those of the manual's list of events and errors. ``…`` stands for a value.
+They come from the manual's list of events and errors. ``…`` replaces a value.
 """
 
 from __future__ import annotations
@@ -280,4 +280,4 @@ def _pieces_of(marked: str) -> tuple[str, ...]:
 
 
 PIECES: Mapping[int, tuple[str, ...]] = {number: _pieces_of(text) for number, text in _MARKED.items()}
-"""The words that tell a text from all others, in lower case and in their order."""
+"""The words that distinguish a text from all others, in lower case and in their order."""

@@ -39,7 +39,7 @@ class ReasonComparison:
     why: str | None
 
 
-# CREATE ROUTE is refused with these; no message carries them.
+# SQL Server refuses CREATE ROUTE with these numbers. No message has them.
 REFUSALS = (9659, 9660, 9661, 9662, 9743, 9744, 9745, 9746, 9747)
 _NO_ROUTE = (9750, 9793)
 BY_REQUEST = (9761, 9770)
@@ -79,7 +79,7 @@ TOPICS: dict[NumberTopic, tuple[int, ...]] = {
 _TOPIC = {number: topic for topic, numbers in TOPICS.items() for number in numbers}
 
 NUMBERS = frozenset(_TOPIC)
-"""Every number that is known."""
+"""All known numbers."""
 
 SENDING = (Reason.NETWORK_ADDRESS, Reason.MIRROR_ADDRESS, Reason.TRANSPORT_ADDRESS)
 _ARRIVED = (Reason.FORWARDING_DISABLED, Reason.HOP_LIMIT, Reason.ROUTING_LOOP)
@@ -119,7 +119,7 @@ TABLE = (
     AgreementLine(
         NumberTopic.CONVERSATION, _EVERY, _SAYS_NOTHING, "The other side ended the conversation, wherever it is."
     ),
-    # The numbers of the reasons themselves.
+    # Numbers with the same meaning as a reason.
     AgreementLine(_NO_ROUTE, (Reason.NO_ROUTE,), _AGREES),
     AgreementLine((9770,), (Reason.ROUTE_REQUESTED,), _AGREES),
     AgreementLine((9796,), (Reason.SERVICE_NOT_FOUND,), _AGREES),
@@ -142,7 +142,7 @@ TABLE = (
     AgreementLine(
         tuple(_TOPIC), (Reason.DIALOG_EXPIRED,), _COMPATIBLE, "It is about an attempt before the dialog expired."
     ),
-    # Near to each other.
+    # Numbers that may have the same cause as a reason.
     AgreementLine(
         (9761,),
         (Reason.ROUTE_REQUESTED,),
@@ -212,7 +212,7 @@ TABLE = (
         _COMPATIBLE,
         "SQL Server keeps a broker off if its id is a duplicate or does not fit.",
     ),
-    # Topics by number.
+    # The other numbers, by topic.
     AgreementLine(NumberTopic.ROUTING, _EVERY, _CONTRADICTS, "SQL Server itself routed it otherwise."),
     AgreementLine(
         (28071,),

@@ -92,8 +92,8 @@ def _steps_of_path(possible_path: PossiblePath) -> Iterator[PathStep]:
 def first_change(before: Sequence[PathStep], after: Sequence[PathStep]) -> HopPlace | None:
     """Return the first hop in which two paths differ, or None.
 
-    Of the first two different steps the earlier hop counts, and paths there come before return paths. If both have
-    the same number, the place is that of the side after.
+    The result is the earlier hop of the first two steps that differ. Paths there come before return paths. If both
+    hops have the same number, the result is the hop of ``after``.
     """
     for old, new in zip_longest(before, after):
         if old != new:

@@ -1,4 +1,4 @@
-"""Follow a message there and back: `follow` goes there, `trace_reply` follows the reply."""
+"""Follow a message to its end, and its reply back to the sender."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def trace_reply(
     receiver, database = network.instances[delivered.instance], delivered.database
     key = back_to.key(receiver, database, broker, is_initiator=not sender.is_initiator)
     timed = deciding(key, receiver, t)
-    # Bound to an id there is nothing to pick.
+    # A reply is bound to a broker instance, so step 3 picks nothing.
     [decision] = timed.choices
     message = TracedMessage(back_to, not sender.is_initiator, t, 0, sender.conversation_id)
     verdict, until = _reply(network, decision, receiver, key, message)

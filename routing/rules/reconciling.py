@@ -17,7 +17,7 @@ from routing.terms import FORWARD_DROPPED, LEAVES, STAYS, Outcome, Reason, Word
 
 
 class PairClass(Word):
-    """The class of an observation beside its prediction."""
+    """The class of an observation compared with its prediction."""
 
     CONFIRMED = "CONFIRMED"
     COMPATIBLE = "COMPATIBLE"

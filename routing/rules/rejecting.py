@@ -20,9 +20,9 @@ TEXTS = (
 )
 """The columns of a message that hold text, in the order of the table."""
 DECODED = ("message_id", "to_service_name", "to_broker_instance", "from_service_name")
-"""The texts of an otherwise valid message that may not be UTF-8.
+"""The columns of an otherwise valid message that must be checked for UTF-8.
 
-GUIDs are ASCII, and known instances and databases equal a text of the configuration.
+The others need no check: GUIDs are ASCII, and known instances and databases equal a text of the configuration.
 """
 INT_RANGE = (-(2**31), 2**31 - 1)
 """The least and the greatest value of an integer column."""

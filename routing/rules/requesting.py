@@ -12,12 +12,15 @@ from typing import NamedTuple
 
 from routing.rules import text
 
-# What XML 1.0 does not allow as a character.
+# The characters that XML 1.0 does not allow.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class ConversationEndpoint(NamedTuple):
-    """One endpoint of a conversation, which waits as a whole (D10). Of equal rows the smallest opens a request."""
+    """One endpoint of a conversation, which waits as a whole (D10).
+
+    Of endpoints that ask with an equal (t, message_id), the smallest opens the request.
+    """
 
     conversation_id: str
     is_initiator: bool
@@ -162,7 +165,7 @@ def _position(request: RouteRequest) -> tuple[int, str]:
 def _lasting(requests: Iterable[RouteRequest]) -> Sequence[RouteRequest]:
     """Return requests in order, without those that end no later than an earlier one.
 
-    If any request is pending for a message, the last of these before it is.
+    If any request is pending for a message, so is the last of these before it.
     """
     lasting: list[RouteRequest] = []
     for request in sorted(requests, key=_position):

@@ -138,11 +138,11 @@ class DialogFacts:
         return cls(far_broker, acknowledged, acknowledged_at, lifetime)
 
     def acknowledged(self, t: int) -> str | None:
-        """Return the id that the dialog was acknowledged with, if it was by then."""
+        """Return the broker instance that had acknowledged the dialog by a time, or None."""
         return self.acknowledged_broker if self.acknowledged_at is not None and self.acknowledged_at <= t else None
 
     def is_expired(self, t: int) -> bool:
-        """Return True if its lifetime is over."""
+        """Return True if its lifetime is over at a time."""
         return self.lifetime is not None and self.lifetime <= t
 
 

@@ -44,7 +44,7 @@ def fold(text: str) -> str:
 
 
 def machine_of(instance: str) -> str:
-    """Return the folded name of an instance's machine, which stands before the backslash of a named instance."""
+    """Return the folded name of an instance's machine: the part before the backslash of a named instance."""
     return fold(instance.partition("\\")[0])
 
 
@@ -128,7 +128,7 @@ def address_in_name(service_name: str | None) -> str | None:
     return match[1] if match else None
 
 
-# How near two names are, for advice: no rule asks.
+# Compare the spelling of names, for advice. No rule uses this.
 
 
 CASE, AROUND, SLASH = "NAME_CASE", "NAME_BLANKS", "NAME_SLASH"

@@ -1,4 +1,4 @@
-"""Rule book, section 0: convert times, and cut them into intervals with the same valid routes.
+"""Rule book, section 0: convert times, and split time into intervals with the same valid routes.
 
 A time is a number of microseconds since 1970 in UTC, so it does not depend on the zone of a session or machine.
 """
@@ -15,12 +15,12 @@ from routing.rules.estate import EstateRoute
 
 C = TypeVar("C")
 SECOND = 1_000_000
-"""In microseconds."""
+"""A second in microseconds."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class TimeRange(NamedTuple):
-    """The rows of which a time lies in a range: the column, the first time and the end, which is not in it."""
+    """A range of times in a column, from ``first`` (inclusive) to ``end`` (exclusive)."""
 
     column: str
     first: datetime
@@ -42,7 +42,7 @@ def as_utc(time: datetime) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
 
 
-# Tables hold times outside Python's years 1 to 9999, which are replaced by the ends of this range.
+# Tables may have times outside Python's years 1 to 9999. The ends of this range replace them.
 _FIRST, _LAST = (micros_of(time.replace(tzinfo=timezone.utc)) for time in (datetime.min, datetime.max))  # noqa: DTZ901
 
 
