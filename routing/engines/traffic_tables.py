@@ -14,7 +14,10 @@ TimeSpans = Mapping[tuple[str, str, str], "tuple[int | None, int | None]"]
 
 
 class RouteUse(NamedTuple):
-    """A route that messages took or might have taken, and its place. ``rerouted_from`` led them back there."""
+    """A route that messages took or might have taken, and its place.
+
+    ``rerouted_from`` is the route that led them back there, or None.
+    """
 
     instance: str
     database: str | None
@@ -73,7 +76,7 @@ span. Its scope is msdb if it has no ``database_name`` (it arrived) or has ``rer
 
 
 class TrafficTable(Protocol):
-    """The rows of one table, which are not loaded. An operation reads only the columns that it names.
+    """One table whose rows are not loaded. An operation reads only the columns that it names.
 
     Results have times in microseconds since 1970, and text that is not UTF-8 as `UndecodedText`. A column that the
     table lacks is null.
@@ -141,8 +144,8 @@ class TrafficTable(Protocol):
     def in_asking_order(self, only: Filter, as_of: int | None, sizes: Iterator[int]) -> Iterator[TableColumns]:
         """Yield messages in parts, ordered by (t, message_id) with t as their time or ``as_of``.
 
-        Messages without a time are left out. The next value of ``sizes`` gives the rows of a part, which may have
-        a few more. Duplicates in all columns that decide a message may be missing at the end of a part.
+        Messages without a time are left out. The next value of ``sizes`` is the number of rows of a part. A part
+        may have a few more. Duplicates in all columns that decide a message may be missing at its end.
         """
 
     def doubtful_rows(self, key: str, now: int) -> TableColumns:

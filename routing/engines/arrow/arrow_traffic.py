@@ -175,7 +175,7 @@ class ArrowTraffic:
             begin = pc.sum(pc.less_equal(ordered, last)).as_py()
 
     def doubtful_rows(self, key: str, now: int) -> TableColumns:
-        """Return the rows with possible faults, and the dialogs of torn conversation groups.
+        """Return the rows with possible faults, and the dialogs of groups with different broker instances.
 
         Keys and groups are counted first, so that usually no row is read completely.
         """
@@ -295,7 +295,7 @@ class ArrowTraffic:
         counted = dict[BalancedTarget, int]()
         for scope, broker, count in zip(*groups.values(), strict=True):
             instance, database, service = names[scope]
-            # Step 3 always picks an id, so no row of a run has null here.
+            # Step 3 always picks a broker instance, so no row of a run has null here.
             named: Any = None if broker is None else words[broker]
             counted[BalancedTarget(instance, database, service, named)] = count
         return counted

@@ -4,7 +4,7 @@ Each side decides a batch as a run does, and follows it as `trace --all` does. B
 equal decisions and equal paths, so numbers are compared. Texts are compared only if a route reads its address from
 a message's service name.
 
-Only messages that may differ are decided, at their first hop or anywhere on their path on the first side.
+Only those messages are decided that may differ at their first hop, or anywhere on their path on the first side.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class _SideBatches:
 
 
 def _join_codes(reasons: pyarrow.Array) -> pyarrow.Array:
-    """Join the codes of each rejected message to one text."""
+    """Join the codes of each rejected message into one text."""
     import pyarrow
 
     return pyarrow.array([_JOINED.join(codes) for codes in reasons.to_pylist()], pyarrow.string())

@@ -82,8 +82,8 @@ class DialogEnds:
     and ``counts`` give the endpoints of a conversation in this order. ``brokers`` has the distinct broker
     instances that dialogs name, and ``broker_numbers`` their numbers.
 
-    For each endpoint, ``far`` and ``acknowledged`` are places in ``brokers``. The second applies from ``since``
-    on. The dialog ends at ``lifetime``. Both times are in microseconds.
+    For each endpoint, ``far`` and ``acknowledged`` are places in ``brokers``. ``acknowledged`` applies from
+    ``since`` on. The dialog ends at ``lifetime``. Both times are in microseconds.
     """
 
     numbers: TextNumbers

@@ -60,7 +60,7 @@ class JoinedRequests:
 
 @dataclass(frozen=True)
 class WorkerSide:
-    """A configuration and a time by which workers decide messages.
+    """A configuration and a time with which workers decide messages.
 
     ``at`` is in microseconds, or None for each message's own time. With ``has_requests``, messages have the
     columns of `asked_columns` for the side's ``name``.
@@ -129,7 +129,7 @@ def _open(packed: bytes) -> tuple[WorkerPlan, Callable[[MessageScan], Iterator[p
 
 
 def _in_parts(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
-    """Combine small batches to tables."""
+    """Combine small batches into tables."""
     import pyarrow
 
     waiting = list[pyarrow.RecordBatch]()

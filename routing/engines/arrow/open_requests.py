@@ -255,7 +255,7 @@ def find_requests(
 
 @dataclass
 class FirstRows:
-    """The first of the rows of `AskingRows.spell` that are equal in some columns, in parts by service.
+    """The first of all rows of `AskingRows.spell` that are equal in some columns, in parts by service.
 
     Parts are reduced separately. With ten million services this takes a sixteenth of the memory.
     """

@@ -41,7 +41,7 @@ _MOST_ALTERNATIVES = 4_000_000
 
 @dataclass(frozen=True)
 class MessageScan:
-    """The messages and the tables that decide them, as every pass over the messages needs them."""
+    """The messages and the tables that decide them, for every pass over the messages."""
 
     checked: CheckedInputs
     numbers: TextNumbers
@@ -376,7 +376,7 @@ def find_reasons(
     return pyarrow.array(lists, pyarrow.list_(pyarrow.string())).take(coded.indices)
 
 
-# Processing batches on all cores, with few batches in memory.
+# Process batches on all cores, with few batches in memory.
 
 
 B = TypeVar("B")
@@ -385,7 +385,7 @@ R = TypeVar("R")
 
 @contextmanager
 def allocating_by_jemalloc() -> Iterator[None]:
-    """Let Arrow use jemalloc if it has it, unless ARROW_DEFAULT_MEMORY_POOL names a pool.
+    """Let Arrow use jemalloc if it is available, unless ARROW_DEFAULT_MEMORY_POOL names a pool.
 
     With batches of half a million rows, Arrow's default mimalloc constantly returns memory to the system and asks
     for it again. This takes a sixth of the processor time of a run over ten million messages.

@@ -23,7 +23,7 @@ from routing.tables.encoded_texts import split_words
 if TYPE_CHECKING:
     import pyarrow
 
-# Numbers for an unknown text, for no text, and for a name with an address that no instance has. The addresses of
+# Numbers for an unknown text, for null, and for a name with an address that no instance has. The addresses of
 # instances have the numbers from the last one downwards.
 OTHER, NONE, _ELSEWHERE, _FIRST_ADDRESS = -1, -2, -3, -4
 
@@ -147,7 +147,7 @@ def _places_among(words: pyarrow.Array, texts: list[str]) -> pyarrow.Array:
 
 
 class TextColumn(NamedTuple):
-    """A text column: distinct ``words`` without null, and each row's place among them, null for no text."""
+    """A text column: distinct ``words`` without null, and each row's place among them, or null without text."""
 
     words: pyarrow.Array
     places: pyarrow.Array

@@ -102,7 +102,7 @@ class SparkTraffic:
         return self._with(groups.where("_varies").drop("_varies"))
 
     def last_attempts(self, names: Sequence[str]) -> SparkTraffic:
-        """Return the last row of each message. Usually these are all rows, as the files' statistics show."""
+        """Return the last row of each message. The statistics of files usually show that these are all rows."""
         is_tried_again = self.frame.where(F.col("attempt") > 1).limit(1).count()
         return self._with(last_rows(self.frame) if is_tried_again else self.frame)
 
@@ -139,7 +139,7 @@ class SparkTraffic:
         else:
             shape = Schema((Field("wanted", ColumnKind.STRING),))
             texts = frame_of_tuples(self.frame.sparkSession, ((text,) for text in sorted(wanted)), shape)
-            # A part of messages limits the number of texts.
+            # The texts come from one part of messages, so they are few enough for a broadcast.
             rows = rows.join(small_side(texts), text == F.col("wanted"), how="left_semi")
         return self._with(rows if names is None else rows.select(*names))
 
