@@ -1,4 +1,4 @@
-"""The tests' own resolver: the rule book read once more, in plain Python.
+"""Implement the rule book a second time in plain Python, as an oracle for tests.
 
-It is an oracle: one message at a time, no Spark, nothing imported from the package under test.
+The oracle resolves one message at a time, without Spark and without imports from the package under test.
 """

@@ -1,4 +1,4 @@
-"""A random estate altered at random: another configuration, still valid, for the same messages and dialogs."""
+"""Alter a random estate into another valid configuration for the same messages and dialogs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _expire_routes(rng: random.Random, tables: Tables) -> None:
 
 
 def _add_routes(rng: random.Random, tables: Tables) -> None:
-    """Copy a few routes under a name that is new in their table, some for every service, some for another's."""
+    """Copy a few routes under new names, some for every service and some for another service."""
     for number, route in enumerate(_some(rng, tables["routes"])):
         service = rng.choice((None, route["remote_service_name"], rng.choice(_services(tables))))
         name = f"Added {number} {rng.randrange(10**9)}"
@@ -52,7 +52,7 @@ def _add_routes(rng: random.Random, tables: Tables) -> None:
 
 
 def _ask_for_routes(rng: random.Random, tables: Tables) -> None:
-    """Have a few scopes ask for routes, or ask no more."""
+    """Let a few scopes ask for routes, or stop all scopes from asking."""
     service = words.CONFIGURATION_SERVICE
     if rng.random() < 0.5:
         tables["routes"] = [route for route in tables["routes"] if route["remote_service_name"] != service]
@@ -91,7 +91,7 @@ def _remove_databases(rng: random.Random, tables: Tables) -> None:
 
 
 def _remove_instances(rng: random.Random, tables: Tables) -> None:
-    """Forget an instance, or one's own addresses."""
+    """Remove an instance, and change the addresses and forwarding of others."""
     if rng.random() < 0.5:
         tables["instances"] = tables["instances"][1:]
     for instance in _some(rng, tables["instances"]):
@@ -100,7 +100,7 @@ def _remove_instances(rng: random.Random, tables: Tables) -> None:
 
 
 def _add_databases(rng: random.Random, tables: Tables) -> None:
-    """Let instances and databases be known that only other tables name."""
+    """Add the instances and databases that only other tables name."""
     listed_instances = {row["instance_name"] for row in tables["instances"]}
     for name in sorted({row["instance_name"] for row in tables["databases"]} - listed_instances):
         tables["instances"].append(

@@ -27,7 +27,7 @@ TIME_COLUMNS = frozenset(
 
 @dataclass(frozen=True)
 class Case:
-    """One worked case: input tables, the time of the run if it sets one, and the rows expected."""
+    """One worked case: input tables, the time of the run if it sets one, and the expected rows."""
 
     name: str
     tables: dict[str, list[dict[str, Any]]]
@@ -48,7 +48,7 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_cases(folder: Path = CASES_FOLDER) -> list[Case]:
-    """Read every case of a folder, in file and page order."""
+    """Read every case of a folder, in the order of files and of cases in them."""
     cases: list[Case] = []
     for file in sorted(folder.glob("*.yaml")):
         for case in yaml.safe_load(file.read_text(encoding="utf-8"))["cases"]:

@@ -1,4 +1,4 @@
-"""Which decisions the rules can reach at all, for a coverage table."""
+"""List the decisions that the rules can reach, for a coverage table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ADDRESSES = (
 
 
 def _reply() -> set[Cell]:
-    """Section 1: the id is some database's here, so that one reason of section 4 cannot hold."""
+    """List section 1. A database of the instance has the id, so BROKER_INSTANCE_NOT_FOUND cannot occur."""
     return {
         Cell(0, None, "DELIVERED", "LOCAL_SERVICE"),
         Cell(0, None, "DROPPED", "BROKER_DISABLED"),
@@ -34,7 +34,7 @@ def _reply() -> set[Cell]:
 
 
 def _no_routes() -> set[Cell]:
-    """The decisions that come before the choice, of either origin."""
+    """List the decisions without a choice of routes, for either origin."""
     return {
         Cell(None, None, "DELAYED", "SCOPE_BROKER_DISABLED"),
         Cell(4, None, "DELAYED", "ROUTE_REQUESTED"),
@@ -56,7 +56,7 @@ def _choices(arriving: bool) -> set[Cell]:
             if arriving:
                 cells.add(Cell(step, tier, "DROPPED", "FORWARDING_DISABLED"))
                 cells.add(Cell(step, tier, "DROPPED", "HOP_LIMIT"))
-            # A mirrored route is never an own address, so that it makes no loop.
+            # A mirrored route never counts as an own address, so it makes no loop.
             if arriving and tier != MIRROR:
                 cells.add(Cell(step, tier, "DROPPED", "ROUTING_LOOP"))
     return cells

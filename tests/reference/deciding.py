@@ -46,14 +46,14 @@ class Decision:
     alternatives: list[dict[str, Any]] | None = None
     rerouted_from: str | None = None
     own_address: bool = field(default=False)
-    """A message sent here to one of the instance's own addresses, to be routed once more."""
+    """True if the message is sent to one of the instance's own addresses, to be routed again."""
 
 
 class Book(Protocol):
-    """Requests, as a decision asks for them."""
+    """The requests that may stop a message."""
 
     def stops(self, asked: Asked, moment: Moment, end: End) -> bool:
-        """Whether a message waits here: it opens a request, or its conversation waits for one that is pending."""
+        """Return whether a message waits: it opens a request, or its conversation waits for a pending one."""
 
 
 def decide(message: Message, requests: Book) -> Decision:
@@ -73,7 +73,7 @@ def searches(message: Message, requests: Book) -> list[Decision]:
 
 
 def _route(message: Message, broker: str | None, sender: str | None, requests: Book) -> Decision:
-    """Route a message once: from its sending database, or from the network where that is None."""
+    """Route a message once: from its sending database, or from the network if that is None."""
     instance = message.instance
     if sender is None and not message.is_initiator and broker is not None and broker in instance.broker_ids:
         return _reply(message, broker)
@@ -96,7 +96,7 @@ def _route(message: Message, broker: str | None, sender: str | None, requests: B
 
 
 def _reply(message: Message, broker: str) -> Decision:
-    """Deliver a target's reply without a look at the routes (section 1)."""
+    """Deliver a target's reply without searching routes (section 1)."""
     destination, reason = message.instance.locate(message.service, broker, None)
     outcome = "DROPPED" if destination is None else "DELIVERED"
     return Decision(outcome, reason, broker, step=0, destination=destination)
@@ -130,12 +130,12 @@ def _choose(message: Message, match: Match, sender: str | None) -> Decision:
 
 
 def _unusable(sender: str | None) -> str:
-    """Name the outcome where no tier is usable (D4)."""
+    """Return the outcome if no tier is usable (D4)."""
     return "DROPPED" if sender is None else "DELAYED"
 
 
 def _deliver(message: Message, match: Match, route: Route | None, sender: str | None) -> Decision:
-    """Deliver through a LOCAL route, or through step 6 where there is no route."""
+    """Deliver through a LOCAL route, or by step 6 without a route."""
     destination, reason = message.instance.locate(message.service, match.broker, sender)
     delivered = destination is not None
     written = "LOCAL" if route is None else route.address
@@ -159,7 +159,7 @@ def _transmit(message: Message, match: Match, tier: list[Route], sender: str | N
         address = service_address(message.service)
     assert address is not None
     instance = message.instance
-    # A mirrored route is never taken for the instance itself.
+    # A mirrored route never counts as an address of the instance itself.
     is_own = route.tier != MIRROR and address_key(address) in instance.own_addresses
     outcome, reason = "SENT", _ADDRESS_REASONS[route.tier]
     if sender is None:

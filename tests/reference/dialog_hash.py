@@ -61,5 +61,5 @@ def xxhash64(text: str, seed: int = SEED) -> int:
 
 def picked(broker_ids: list[str], conversation_id: str) -> str:
     """Pick the id of a dialog among distinct ids sorted as text (step 3)."""
-    # The remainder of a positive divisor is never negative in Python, which is pmod.
+    # Like pmod in Spark, Python's remainder of a positive divisor is never negative.
     return broker_ids[xxhash64(conversation_id) % len(broker_ids)]

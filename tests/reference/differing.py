@@ -1,4 +1,4 @@
-"""The difference of two full runs of the oracle over the same messages, row by row."""
+"""Compare two full runs of the oracle over the same messages, row by row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENDING = ("ending", "ending_reason", "ending_instance_name", "ending_database_na
 HOP = ("hop_direction", "hop", "hop_instance_name", "hop_scope")
 SHOWN = [column for column in MESSAGE_COLUMNS if column not in ("observed_at", "hops_remaining")]
 _Steps = list[tuple[tuple[Any, ...], tuple[Any, ...]]]
-"""Places of hops, each with what is compared there."""
+"""Places of hops, each with its compared values."""
 
 
 def decisions(tables: Tables, as_of: datetime | None) -> list[tuple[Row, _Steps]]:
@@ -44,7 +44,7 @@ def decisions(tables: Tables, as_of: datetime | None) -> list[tuple[Row, _Steps]
 
 
 def both(before: Tables, after: Tables, as_of: tuple[datetime | None, datetime | None]) -> list[Row]:
-    """Put the two decisions of each message of the first tables into one row, the message as it was read."""
+    """Return a row for each message of the first tables: the message as read, and its two decisions."""
     messages = before["messages"]
     tables = {**after, "messages": messages, "dialogs": before["dialogs"]}
     pairs = zip(messages, decisions(before, as_of[0]), decisions(tables, as_of[1]), strict=True)
@@ -81,7 +81,7 @@ def _steps_of(direction: str, way: Way) -> Iterator[tuple[tuple[Any, ...], tuple
 
 
 def _part(old: _Steps, new: _Steps) -> tuple[Any, ...]:
-    """Say at which hop two paths part first: nothing where they are the same, or a side sets the message aside."""
+    """Return the first hop at which two paths differ, or nulls if they are equal or a side rejects the message."""
     if old and new:
         for mine, theirs in zip_longest(old, new):
             if mine != theirs:

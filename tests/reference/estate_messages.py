@@ -1,4 +1,4 @@
-"""The random estates' messages, dialogs and route requests."""
+"""Draw the messages, dialogs and route requests of random estates."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ def _message(rng: random.Random, tables: Tables, message_id: str) -> Row:
         "to_service_name": service,
         "to_broker_instance": broker,
         "hops_remaining": rng.choice((None, None, 5, 5, 1, 0, -1)),
-        # No rule reads it, and no chance is spent on it.
+        # No rule reads it, so no random number is drawn for it.
         "from_service_name": (None, "", "//sender", "//Sender ")[len(service) % 4],
     }
 
 
 def _spoil(rng: random.Random, message: Row, prefix: str) -> None:
-    """Make a message one to be set aside, for one reason or several."""
+    """Give a message up to three faults."""
     for _ in range(rng.randint(1, 3)):
         fault = rng.randrange(5)
         if fault == 0:
@@ -110,7 +110,7 @@ def _spoil(rng: random.Random, message: Row, prefix: str) -> None:
 
 
 def random_dialogs(rng: random.Random, tables: Tables) -> list[Row]:
-    """Draw dialog endpoints, no two of one key, of conversations that the messages have."""
+    """Draw dialog endpoints with distinct keys, for conversations of the messages."""
     dialogs: dict[tuple[Any, ...], Row] = {}
     for message in tables["messages"]:
         wanted = (message["instance_name"], message["conversation_id"], message["is_initiator"])
@@ -154,7 +154,7 @@ def random_requests(rng: random.Random, tables: Tables) -> list[Row]:
     An end before the request itself is odd but valid.
     """
     requests: list[Row] = []
-    # Chances of their own, so that the estates stay what they were before requests told whose they are.
+    # A separate generator keeps the estates the same as before requests had owners.
     whose = random.Random(repr(tables["messages"]))
     for message in tables["messages"]:
         wanted = [message[column] for column in REQUIRED_COLUMNS]

@@ -22,7 +22,7 @@ MOMENTS = (
     NOON + 2 * HOUR,
     NOON + timedelta(days=1, microseconds=999999),
 )
-"""The only times there are, in order: a bound is hit exactly, or missed by a microsecond."""
+"""All times of the estates, in order. A bound is hit exactly, or missed by a microsecond."""
 
 ZERO = "00000000-0000-0000-0000-000000000000"
 BROKER_IDS = (
@@ -42,7 +42,7 @@ CONVERSATIONS = (
 )
 CONFIGURATION_SERVICE = "SQL/ServiceBroker/BrokerConfiguration"
 UNROUTED_SERVICE = "Else & <where>"
-"""A service that no route names: what messages ask the BrokerConfiguration service for."""
+"""A service that no route names, so that messages ask the BrokerConfiguration service for a route."""
 PLAIN_SERVICES = ("Billing", "billing", "Billing ", "Ship & <Track> \"'", "\u0001Odd\uffff")
 OWN_SERVICES = (
     "tcp://hub:4022/Billing",
@@ -59,7 +59,7 @@ FAR_SERVICES = (
     "tcp://localhost:40220",
     "tcp://far.example:4022/a\nb",
 )
-# Each all but an address at its start.
+# Each begins almost like an address.
 BROKEN_SERVICES = (
     "tcp://far.example/Billing",
     "tcp://far:40a/x",
@@ -105,7 +105,7 @@ FAR_TARGETS = ("tcp://far:4022", "tcp://far:5022", "tcp://far", "tcp://[fe80::1%
 
 
 def maybe(rng: random.Random, share: float, value: T) -> T | None:
-    """Give the value in a share of the calls, else None."""
+    """Return the value in a share of the calls, otherwise None."""
     return value if rng.random() < share else None
 
 

@@ -1,7 +1,7 @@
-"""Random estates: small, valid configurations with messages that run into every rule.
+"""Draw random estates: small, valid configurations with messages that reach every rule.
 
 Everything is drawn from the small alphabet of `estate_words`, so that ties, near misses and exact
-bounds are common. All randomness comes from the generator that is given.
+bounds are common. All randomness comes from the given generator.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TABLES = (
 
 
 def random_estate(rng: random.Random, n_messages: int, prefix: str = "") -> Tables:
-    """Build one estate: every input table, every column, times aware in UTC.
+    """Build one estate with every input table and column. Times are aware, in UTC.
 
     Instance names begin with the prefix, so that estates of different prefixes can be joined.
     """
@@ -41,7 +41,7 @@ def random_estate(rng: random.Random, n_messages: int, prefix: str = "") -> Tabl
         _instance(rng, tables, prefix + name)
     if rng.random() < 0.3:
         _instance(rng, tables, prefix + "ghost")
-        del tables["instances"][-1]  # configured in part: its messages are set aside
+        del tables["instances"][-1]  # only partly configured, so that its messages are rejected
     tables["messages"] = random_messages(rng, tables, n_messages, prefix)
     tables["dialogs"] = random_dialogs(rng, tables)
     tables["route_requests"] = random_requests(rng, tables)
@@ -99,7 +99,7 @@ def _instance(rng: random.Random, tables: Tables, name: str) -> None:
         for service in sorted(set(services)):
             if rng.random() < (0.3 if database in ("msdb", "Unlisted") else 0.5):
                 tables["services"].append({"instance_name": name, "database_name": database, "name": service})
-    # msdb has a routing table of its own even where `databases` does not list it.
+    # msdb has a routing table even if `databases` does not list it.
     for database in sorted({*databases, "msdb", "Unlisted"}):
         _scope(rng, tables, (name, database), services, ids)
 
@@ -111,7 +111,7 @@ def _scope(
     services: list[str],
     ids: list[str],
 ) -> None:
-    """Fill the routing table of one database, mostly with a taste for one kind of route."""
+    """Fill the routing table of one database, usually with a preference for one kind of route."""
     taste = rng.choice(("any", "any", "any", "local", "own", "transport"))
     shares = (rng.choice((0.3, 0.6, 0.9)), rng.choice((0.15, 0.5, 0.85)))
     routes: list[Row] = []
@@ -121,7 +121,7 @@ def _scope(
         if routes and rng.random() < 0.25:
             version = _respelt(rng, rng.choice(routes))
         for valid_from, valid_to in _versions(rng):
-            if rng.random() < 0.3:  # else the same route goes on in its next version
+            if rng.random() < 0.3:  # otherwise the next version is the same route
                 version = _route(rng, services, ids, taste, shares)
             routes.append(
                 {
@@ -168,7 +168,7 @@ def _route(
 
 
 def _respelt(rng: random.Random, route: Row) -> Row:
-    """Spell a route once more: the same service, broker instance and addresses in other letters."""
+    """Copy a route, with its broker instance and addresses spelled differently."""
     broker, mirror = broker_id(route["broker_instance"]), route["mirror_address"]
     return {
         **route,
@@ -215,7 +215,7 @@ def _versions(rng: random.Random) -> list[tuple[datetime | None, datetime | None
     kind = rng.random()
     if kind < 0.6:
         return [(None, None)]
-    if kind < 0.65:  # a lone version that is never in force
+    if kind < 0.65:  # a single version that is never valid
         return [rng.choice(((words.NOON, words.NOON), (words.NOON, words.MOMENTS[0])))]
     cuts = sorted(rng.sample(words.MOMENTS, rng.randint(1, 3)))
     pieces = list(zip([None, *cuts], [*cuts, None], strict=True))

@@ -1,4 +1,4 @@
-"""Where a message goes from instance to instance, and the reply to it: the tests' own walk."""
+"""Follow a message from instance to instance, and the reply to it, independently of the package."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ON_ITS_WAY = ("SENT", "FORWARDED")
 
 
 class _OnRecord:
-    """The requests of the route_requests table only. Ids of messages do not count."""
+    """The requests of the route_requests table only. Message ids are ignored."""
 
     def __init__(self, rows: Rows) -> None:
         self._spans: dict[Asked, list[tuple[Any, Any, End | None]]] = {}
@@ -52,7 +52,7 @@ class _Trail:
 
 @dataclass
 class _Picks:
-    """The number of ids that divided the hash on the paths in total."""
+    """The least common multiple of the numbers of ids that step 3 could pick on the paths."""
 
     together: int = field(default=1)
 
@@ -94,7 +94,7 @@ class Network:
         return Path(there, back, "NOT_KNOWN" if back is None else back.end, joint, answers)
 
     def _reply(self, message: Message, place: Place, answer_to: str | None, sender: str | None) -> Trace | None:
-        """Follow the reply from a place, or return null if the receiver is unknown."""
+        """Follow the reply from a place. Returns None if the sending service or its broker instance is unknown."""
         if not answer_to or sender is None:
             return None
         assert place[0] is not None
@@ -181,7 +181,7 @@ class Network:
         yield from self._go_on(arrived, decisions, MSDB, trail, picks)
 
     def _at(self, address: str, here: Instance) -> list[Instance | None]:
-        """List by name the possible receivers at an address of an instance, or return null if they are unknown."""
+        """List the instances at an address that an instance sends to, by name, or only None if unknown."""
         asked = (address, here.name)
         if asked not in self._found:
             self._found[asked] = self._find(address_key(address), here)
@@ -199,7 +199,7 @@ class Network:
 
 
 def _machine(instance: Instance) -> set[str]:
-    """Name a machine: as its instances' names begin, and by the hosts that are called so, else by all hosts."""
+    """Return the names of a machine: the start of the instance's name, and the hosts named so, or all hosts."""
     name = address_key(instance.name.split("\\")[0])
     hosts = set()
     for key in instance.own_addresses:

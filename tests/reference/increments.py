@@ -22,14 +22,14 @@ DECISION = (
 
 
 class Increments:
-    """The output tables as the runs so far left them."""
+    """The output tables after the runs so far."""
 
     def __init__(self, tables: dict[str, list[Row]]) -> None:
         """Store the configuration. `run` gets the messages."""
         self._tables = tables
         self._instances = read_instances(tables)
         self._stored: set[Key] = set()
-        # The message as it was read, and its last row, by key.
+        # Each message as it was read, with its last row, by key.
         self._waiting: dict[Key, tuple[Row, Row]] = {}
         self.resolved_routes: list[Row] = []
         self.new_route_requests: list[Row] = []
@@ -43,7 +43,7 @@ class Increments:
     def run(self, batch: list[Row], now: datetime, run_id: str, quarantined: frozenset[str] = frozenset()) -> None:
         """Run over a batch of new messages and over the delayed ones.
 
-        Messages of ``quarantined`` instances wait, as far as they have no fault of their own.
+        Messages of ``quarantined`` instances wait, unless they have a fault.
         """
         self._read += batch
         self._quarantined = quarantined
@@ -94,7 +94,7 @@ class Increments:
         self.new_route_requests += [row for row in done.new_route_requests if _request(row) not in known_requests]
 
     def run_window(self, first: datetime, end: datetime, run_id: str) -> None:
-        """Decide the messages of a window of time again: their rows are replaced, all attempts by one."""
+        """Decide the messages of a window of time again. One row replaces all attempts of a message."""
 
         def is_inside(row: Row) -> bool:
             time = utc(row.get("enqueue_time"))
@@ -117,7 +117,7 @@ class Increments:
             del self._waiting[key]
         for row in new:
             if row.get("instance_name") in self._quarantined and not self._faults(row):
-                # No run has decided it: its attempt is 0, and no column of a decision has a value.
+                # No run has decided it: its attempt is 0, and its decision differs from every other.
                 never = {**dict.fromkeys(DECISION, self), "attempt": 0, "decided_at": now, "run_id": run_id}
                 withheld[_key(row)] = (row, never)
         return withheld
@@ -129,11 +129,11 @@ class Increments:
         return [code for code in codes if code != "UNKNOWN_DATABASE" or not is_quarantined]
 
     def configure(self, tables: dict[str, list[Row]]) -> None:
-        """Go on with another configuration."""
+        """Continue with another configuration."""
         self._tables, self._instances = tables, read_instances(tables)
 
     def delete_rows(self, left: set[Key]) -> None:
-        """Lose the resolved rows of all messages but those with the keys ``left``; what waits is written again."""
+        """Delete the resolved rows of messages without a key in ``left``. Waiting messages are written again."""
         self.resolved_routes = [row for row in self.resolved_routes if _key(row) in left]
         self._stored &= left
         self._lost = self._waiting.keys() - left

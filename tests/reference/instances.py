@@ -1,4 +1,4 @@
-"""Instances with their databases and services, and where a message ends (rule book, 4)."""
+"""Read instances with their databases and services, and locate a message's destination (rule book, 4)."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Instance:
     scopes: dict[str, Scope] = field(default_factory=dict)
 
     def broker_enabled(self, database: str) -> bool:
-        """Return whether a scope's broker is on. It is on for msdb if the table does not list it."""
+        """Return whether a scope's broker is on. An unlisted database, such as msdb, counts as on."""
         listed = self.databases.get(database)
         return listed is None or listed.enabled
 
     def locate(self, service: str, broker: str | None, sender: str | None) -> tuple[str | None, str]:
         """Locate the destination database: its name and the reason, or None and why not.
 
-        `sender` is the sending database of a message of origin LOCAL, else None.
+        `sender` is the sending database, or None for a message from the network.
         """
         holders = [
             database for database in self.holding.get(service, ()) if broker is None or database.broker == broker

@@ -1,4 +1,4 @@
-"""The joint end of a message over all paths in both directions (D17), by the tests' own judgement."""
+"""Find the joint end of a message over all paths in both directions (D17), independently of the package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Place = tuple[str | None, str | None]
 
 
 class Joint(NamedTuple):
-    """Where a message ends: `reason` of the hop that stops it or its acknowledgement, the place of the message."""
+    """The end of a message and its place. `reason` is that of the hop that stops it or its acknowledgement."""
 
     end: str
     reason: str | None
@@ -21,7 +21,7 @@ class Joint(NamedTuple):
 
 
 _Judged = tuple[str, Way, Way]
-"""An end, the way there that has it, and the way whose last hop says why."""
+"""An end, the path that has it, and the path whose last hop has the reason."""
 
 
 def joint_end(there: Trace, sender: Place, replies: Callable[[Place], Trace | None]) -> Joint:
@@ -50,7 +50,7 @@ def _joint(end: str, way: Way, why: Way) -> Joint:
 
 
 def end_there(there: Trace) -> str:
-    """Say where a message ends, its acknowledgement aside."""
+    """Return the end of a message, without regard to its acknowledgement."""
     end, _, _ = _together(there.ways, lambda way: (_plain(way), way, way), 0)
     return "NOT_KNOWN" if there.is_cut and end not in _STUCK else end
 
@@ -65,7 +65,7 @@ def _plain(way: Way) -> str:
 
 
 def _together(ways: tuple[Way, ...] | list[Way], end_of: Callable[[Way], _Judged], hop: int) -> _Judged:
-    """Every route that the transport may choose must arrive, but only one of its partners."""
+    """Judge paths together. Every route that the transport may choose must arrive, but only one partner of it."""
     if len(set(ways)) == 1:
         return end_of(ways[0])
     by_route: dict[str | None, dict[tuple[str | None, str | None], list[Way]]] = {}

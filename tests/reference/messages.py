@@ -1,4 +1,4 @@
-"""The facts of messages, and rejections (rule book, 0; tables)."""
+"""Read the facts of messages, and find the rejected ones (rule book, 0; tables)."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Message:
 
 
 def asking_order(message: Message) -> tuple[datetime, str, str, bool]:
-    """Sort messages as they ask for routes, so that earlier requests are open before them."""
+    """Return the sort key of messages that ask for routes, by which earlier requests are open before them."""
     return message.at, message.message_id, message.conversation_id, message.is_initiator
 
 
 def as_written(value: Any) -> Any:
-    r"""Write a text that is given as bytes, since they are no UTF-8, with its undecodable bytes as ``\xNN``."""
+    r"""Decode bytes that are not UTF-8, with each undecodable byte as ``\xNN``. Return other values unchanged."""
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
 
 
@@ -85,7 +85,7 @@ def faults(row: dict[str, Any], instances: dict[str, Instance]) -> list[str]:
 
 
 def read_dialogs(rows: list[dict[str, Any]] | None) -> dict[DialogKey, dict[str, Any]]:
-    """Index the dialog endpoints by database, conversation and end."""
+    """Index the dialog endpoints by database, conversation and role."""
     return {
         (
             row["instance_name"],

@@ -1,4 +1,4 @@
-"""Random networks: instances that send to, forward to and mirror each other, with messages and requests."""
+"""Draw random networks of instances that send, forward and mirror to each other, with messages and requests."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SERVICES = (
 )
 SENDERS = ("//i/sales", "//i/sales", "tcp://n0:4022/sales")
 LISTENERS = ("tcp://listener:4022", "tcp://listener:5022")
-# Two of them on one machine.
+# Two of these share a machine.
 _NAMES = ("n0", "n1", "n1\\two", "n2", "n3", "n4", "n5")
 _IDS = tuple(f"{digit * 8}-0000-4000-8000-000000000000" for digit in "123456")
 _ROUTE_NAMES = ("A", "B", "C", "D", "a", "Zone")
 
 
 def random_network(rng: random.Random, n_messages: int) -> Tables:
-    """Build one network: every input table, times aware in UTC. Its last instance may be known by name only."""
+    """Build one network with every input table. Its last instance may have neither databases nor routes."""
     tables: Tables = {
         table: [] for table in ("routes", "databases", "services", "instances", "messages", "dialogs")
     }
@@ -86,10 +86,10 @@ def _databases(rng: random.Random, tables: Tables, name: str, ids: tuple[str, ..
 
 def _routes(rng: random.Random, tables: Tables, name: str, names: tuple[str, ...], ids: tuple[str, ...]) -> None:
     databases = [row["name"] for row in tables["databases"] if row["instance_name"] == name]
-    # An instance mostly keeps what arrives, or mostly sends it on.
+    # An instance keeps or forwards most messages that arrive.
     keeps = rng.choice((1.0, 60.0))
     for database in sorted({*databases, "msdb"}):
-        # Some tables are open, some balance: a scope has one taste.
+        # Each scope has its own preference for routes with a broker instance.
         taste = (rng.choice((0.0, 0.0, 0.4, 1.0)), keeps if database == "msdb" else 1.0)
         for route in rng.sample(_ROUTE_NAMES, rng.randint(2, len(_ROUTE_NAMES))):
             tables["routes"] += _versions(rng, (name, database, route), names, ids, taste)
@@ -101,7 +101,7 @@ def _routes(rng: random.Random, tables: Tables, name: str, names: tuple[str, ...
 
 
 def _ring(tables: Tables, gates: tuple[str, ...]) -> None:
-    """Let two instances send replies to each other, and the databases of all others send them there."""
+    """Let two instances send replies to each other, and all other databases send replies to the first one."""
     asks = {"remote_service_name": SENDERS[0]}
     for here, there in (gates, gates[::-1]):
         tables["routes"].append(_route((here, "msdb", "0"), _home(there), **asks))
@@ -118,7 +118,7 @@ def _versions(
     ids: tuple[str, ...],
     taste: tuple[float, float],
 ) -> list[Row]:
-    """Draw one route, or two of its versions. `taste` has the shares with a broker instance and of LOCAL ones."""
+    """Draw one or two versions of a route. `taste` has the share of broker instances and the weight of LOCAL."""
     bound, local = taste
 
     def version(**bounds: Any) -> Row:
@@ -205,7 +205,7 @@ def _dialogs(rng: random.Random, tables: Tables, ids: tuple[str, ...]) -> list[R
 
 
 def _requests(rng: random.Random, tables: Tables) -> list[Row]:
-    # Chances of their own, so that the networks stay what they were before requests told whose they are.
+    # A separate generator keeps the networks the same as before requests had owners.
     whose = random.Random(repr(tables["messages"]))
     asking = [row for row in tables["routes"] if row["remote_service_name"] == words.CONFIGURATION_SERVICE]
     return [

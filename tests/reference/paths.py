@@ -1,4 +1,4 @@
-"""Paths of all messages of tables, by the tests' own walk: tables in, rows of ``message_paths`` out."""
+"""Compute the rows of ``message_paths`` from input tables, independently of the package."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def own_paths(tables: Tables) -> list[Path]:
 
 
 def path_rows(tables: Tables, as_of: datetime | None = None) -> list[Row]:
-    """Write the rows of ``message_paths``, every column of the tables page."""
+    """Return the rows of ``message_paths`` with all columns."""
     return [_row(tables["messages"][place], path, as_of) for place, path in follow_all(tables, as_of).items()]
 
 
 def follow_all(tables: Tables, as_of: datetime | None) -> dict[int, Path]:
-    """Follow all messages that are not set aside, by the places of their rows."""
+    """Follow all accepted messages, and return their paths by the places of their rows."""
     network, dialogs = Network(tables), read_dialogs(tables.get("dialogs"))
     book, rows = RequestBook(tables.get("route_requests")), tables["messages"]
     read = {

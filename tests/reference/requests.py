@@ -1,4 +1,4 @@
-"""Route requests: which are pending, and which a message opens (rule book, 5)."""
+"""Find the pending route requests, and those that messages open (rule book, 5)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .times import utc
 D7_NAMESPACE = "https://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute"
 
 Asked = tuple[str, str, str]
-"""What a request is for: instance, database of the scope, service."""
+"""The subject of a request: instance, database of the scope, service."""
 Moment = tuple[datetime, str]
-"""When and for whom: (requested_at or t, message_id), the order in which requests are opened."""
+"""The order in which requests are opened: (requested_at or t, message_id)."""
 
 
 End = tuple[str, bool]
-"""Whose request it is: the conversation in lower case, and whether its initiator sent the message."""
+"""The owner of a request: the conversation in lower case, and whether its initiator sent the message."""
 
 
 def end_of(row: dict[str, Any]) -> End | None:
@@ -37,7 +37,7 @@ class RequestBook:
     """
 
     def __init__(self, rows: list[dict[str, Any]] | None) -> None:
-        """Take the route_requests rows as the requests on record."""
+        """Read the requests on record from rows of route_requests."""
         self._record: dict[Asked, list[tuple[Moment, datetime | None, End | None]]] = defaultdict(list)
         for row in rows or ():
             asked = (row["instance_name"], row["database_name"], row["service_name"])
@@ -49,9 +49,9 @@ class RequestBook:
         self._opened: dict[tuple[Asked, Moment], End] = {}
 
     def stops(self, asked: Asked, moment: Moment, end: End) -> bool:
-        """Whether a message waits here: it opens a request, or its conversation waits for one that is pending.
+        """Return whether a message waits: it opens a request, or its conversation waits for a pending one.
 
-        A new request has no end in time yet, so there is one at most for each thing asked for.
+        A new request has no end yet, so each subject has at most one.
         """
         pending = [
             (made, whose)
@@ -65,12 +65,12 @@ class RequestBook:
             return any(end in (whose, self._opened.get((asked, made))) for made, whose in pending)
         if all(made != moment for made, _, _ in self._record.get(asked, ())):
             self._new[asked] = moment
-        # Of equal rows the first that comes has the smallest end.
+        # Of messages with an equal moment, the first one has the smallest endpoint.
         self._opened.setdefault((asked, moment), end)
         return True
 
     def rows(self, namespace: str, run_id: str) -> list[dict[str, Any]]:
-        """Write one new_route_requests row for each opened request."""
+        """Return one row of new_route_requests for each opened request."""
         return [
             {
                 "instance_name": instance,

@@ -1,4 +1,4 @@
-"""The oracle: input tables in, the three output tables of a full run out."""
+"""Compute the three output tables of a full run from its input tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Resolution:
     tiers: list[str | None]
 
     def cells(self) -> list[tuple[Cell, bool]]:
-        """Tell for each resolved row its cell and whether it was rerouted."""
+        """Return the cell of each resolved row, and whether it was rerouted."""
         return [
             (
                 Cell(row["matching_step"], tier, row["outcome"], row["reason"]),

@@ -32,7 +32,7 @@ class Route:
     lifetime: datetime | None
     tier: str
     same_as: tuple[str, str | None]
-    """What makes two matches of one step one route: the addresses as compared."""
+    """The compared addresses. Matches of a step with equal values count as one route."""
 
     @classmethod
     def read(cls, row: dict[str, Any]) -> Route:
@@ -86,7 +86,7 @@ class Scope:
 
 @dataclass(frozen=True)
 class Match:
-    """The step that won, its routes, and the id that the message is bound to from here on."""
+    """The matching step, its routes, and the id that the message is bound to afterwards."""
 
     step: int
     routes: list[Route]
@@ -96,7 +96,7 @@ class Match:
 def match_named(
     scope: Scope, service: str, broker: str | None, at: datetime, conversation_id: str
 ) -> Match | None:
-    """Try steps 1 to 3, the ones that name the service."""
+    """Try steps 1 to 3, whose routes name the service."""
     naming = [route for route in scope.naming.get(service, ()) if route.in_force(at)]
     if not naming:
         return None
@@ -115,7 +115,7 @@ def match_named(
 
 
 def match_open(scope: Scope, broker: str | None, at: datetime) -> Match | None:
-    """Try step 5, the routes that name nothing."""
+    """Try step 5, whose routes name neither a service nor a broker instance."""
     open_routes = [route for route in scope.open if route.in_force(at)]
     return Match(5, open_routes, broker) if open_routes else None
 

@@ -1,4 +1,4 @@
-"""The oracle against the worked cases, and against itself over random estates."""
+"""The oracle agrees with the worked cases, and with itself over random estates."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_every_reachable_decision_is_reached_and_no_other() -> None:
             if again:
                 rerouted[cell] += 1
         all_reached = set(reached) >= cells and set(rerouted) >= rerouted_cells
-        if all_reached and number >= 400:  # enough to meet what should not be there
+        if all_reached and number >= 400:  # enough to find impossible decisions
             break
     assert set(reached) == cells
     assert set(rerouted) == rerouted_cells

@@ -1,4 +1,4 @@
-"""The tests' own walk takes every worked case of tracing as its page says."""
+"""The oracle follows every worked case of tracing as expected."""
 
 from __future__ import annotations
 

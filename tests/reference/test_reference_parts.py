@@ -1,4 +1,4 @@
-"""The oracle's small parts, and that the random estates are valid configurations."""
+"""The parts of the oracle are correct, and the random estates are valid configurations."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_every_reason_of_a_bad_message_is_listed_in_order() -> None:
         ({"instance_name": "x", "database_name": "x"}, ["UNKNOWN_INSTANCE"]),
         ({"instance_name": ""}, ["MISSING_INSTANCE_NAME"]),
         ({"conversation_id": guid + "\n"}, ["CONVERSATION_ID_NOT_A_GUID"]),
-        # Bytes stand for a text that is no UTF-8.
+        # Bytes represent a text that is not UTF-8.
         (
             {"from_service_name": b"\x81", "to_broker_instance": b"\xff"},
             ["NOT_UTF8_TO_BROKER_INSTANCE", "NOT_UTF8_FROM_SERVICE_NAME"],

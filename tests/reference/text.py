@@ -1,4 +1,4 @@
-"""How names, broker instances and addresses are read before they are compared (rule book, 0 and 3)."""
+"""Convert names, broker instances and addresses for comparison (rule book, 0 and 3)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 BLANKS = " \t\n\r"
-# Case counts for no letter but these.
+# Case is ignored only for these letters.
 _SMALL = {capital: capital + 32 for capital in range(ord("A"), ord("Z") + 1)}
 ZERO_GUID = "00000000-0000-0000-0000-000000000000"
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]", ".")
 
-# ASCII digits and letters are spelled out: \d and IGNORECASE would let other scripts in.
+# ASCII digits and letters are spelled out, because \d and IGNORECASE would also match other scripts.
 _HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[^%/\[\] \t\n\r]+)?\]|[^/:\[\] \t\n\r]+)"
 _TCP = r"[Tt][Cc][Pp]://"
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
@@ -33,10 +33,10 @@ def is_guid(value: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def broker_id(value: str | None) -> str | None:
-    """Read a broker instance in the compared form, or None if it is no id.
+    """Read a broker instance in the compared form, or None if it is not an id.
 
     Blanks around it, one pair of braces and the blanks inside are ignored, and so is the case of A to Z. Empty
-    text and the all-zero GUID are no ids.
+    text and the all-zero GUID are not ids.
     """
     if value is None:
         return None
@@ -62,17 +62,17 @@ def is_address(address: str) -> bool:
 def service_address(service: str) -> str | None:
     """Read the `tcp://HOST:PORT` at the start of a service name, unchanged.
 
-    Returns None if the name does not start so, or continues with anything but a slash.
+    Returns None if the name does not start with an address, or continues with anything but a slash.
     """
     match = _SERVICE_ADDRESS.fullmatch(service)
     return match.group(1) if match else None
 
 
 def own_address_keys(addresses: Iterable[str | None] | None) -> frozenset[str]:
-    """List every address, in the compared form, of this instance itself.
+    """List all addresses of an instance in the compared form.
 
-    These are its own addresses, and the loopback hosts with the port of any of them, digit for digit. A loopback
-    host without a port has the port of none.
+    These are its own addresses, and the loopback hosts with the port of any of them, digit for digit. An address
+    without a port adds no loopback host.
     """
     keys = {address_key(address) for address in addresses or () if address}
     ports = {found.group(1) for key in keys if (found := _ADDRESS.fullmatch(key))} - {None}
@@ -80,7 +80,7 @@ def own_address_keys(addresses: Iterable[str | None] | None) -> frozenset[str]:
 
 
 def missing_route_body(namespace: str, service: str) -> str:
-    """Write the MissingRoute message that asks for a route to a service (rule book, 5)."""
+    """Return the MissingRoute message that asks for a route to a service (rule book, 5)."""
     name = service.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     name = _NOT_XML.sub("\ufffd", name)
     return f'<MissingRoute xmlns="{namespace}"><SERVICE_NAME>{name}</SERVICE_NAME></MissingRoute>'

@@ -1,4 +1,4 @@
-"""Times of the input, all read as UTC."""
+"""Read the times of input tables as UTC."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 
 def utc(value: datetime | None) -> datetime | None:
-    """Read a time as UTC. Without a zone it already is."""
+    """Convert a time to UTC. A time without a zone is already UTC."""
     if value is None or value.tzinfo is timezone.utc:
         return value
     if value.tzinfo is None:

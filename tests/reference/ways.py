@@ -1,4 +1,4 @@
-"""The results of the tests' own walk: hops, paths and their combinations."""
+"""The results of following a message in tests: hops, paths and their combinations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Way:
     address: str | None = None
     target: str | None = None
     choices: tuple[tuple[int, ...], ...] = ()
-    """The places, each by the branches that lead there, at which the transport chose for an open dialog."""
+    """The points at which the transport chose for an open dialog, each as the branches that lead to it."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class Trace:
 
     @property
     def end(self) -> str:
-        """How it ends by the routes that are reported."""
+        """The end of the path over the reported routes."""
         return "TOO_MANY_WAYS" if self.is_cut else self.ways[0].end
 
     @property
     def ways_agree(self) -> bool | None:
-        """Return whether all paths have one end, instance and database, or null if unknown paths decide."""
+        """Return whether all paths have the same end, instance and database, or None if unknown paths decide."""
         first = self.ways[0]
         for way in self.ways:
             if (way.end, way.instance, way.database) != (first.end, first.instance, first.database):
@@ -73,7 +73,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Path:
-    """The paths of a message and of its reply. The latter are null without a delivery or a known receiver.
+    """The paths of a message and of its reply, which are None without a delivery or a known receiver.
 
     `joint` is the end over all paths in both directions. `answers` has the replies from each reached place.
     """
