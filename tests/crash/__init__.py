@@ -1,1 +1,1 @@
-"""Runs that are killed, raced, or meet a broken storage: `make test-crash`."""
+"""Kill runs, race them, and break their storage: `make test-crash`."""

@@ -29,5 +29,5 @@ def _interpreted(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
-    """The estate after a first run, with new messages: to be copied, and not to be changed."""
+    """Return the estate after a first run, with new messages. Tests must copy it before they change it."""
     return before(spark, tmp_path_factory.mktemp("crash") / "case")

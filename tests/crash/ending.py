@@ -1,7 +1,7 @@
-"""``python -m tests.crash.ending NUMBER SCENARIO FOLDER``: an import, ended by ``os._exit`` at one of its moments.
+"""Run an import and end it by ``os._exit``: ``python -m tests.crash.ending NUMBER SCENARIO FOLDER``.
 
-A moment is each commit that was made, and each change of a file or folder that Python is about to make among the
-tables. Writes how many there were, where the import came to its end.
+NUMBER counts the moments after each commit, and before each change of a file or folder of the tables by Python. A
+completed import prints the number of its moments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CHANGES = ("os.mkdir", "os.remove", "os.rename", "os.rmdir")
 
 
 def main() -> int:
-    """Import until the moment has come."""
+    """Import until the moment is reached."""
     number, scenario, folder = int(sys.argv[1]), ALL_SCENARIOS[sys.argv[2]], sys.argv[3]
     moments = 0
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 WRITTEN = ("new_route_requests", "rejected_messages", "resolved_routes", "pending_messages")
 FIRST, NOW = (datetime(2026, 1, 5, hour, tzinfo=timezone.utc) for hour in (13, 14))
-# A request of its own, one more message, a doubled id, a row to be rejected, and a reply that is delayed.
+# A message with a route, one that opens a request, a doubled id, a row to be rejected, and a delayed message.
 NEW = [
     message(11, "//far"),
     message(12, "//elsewhere-too"),
@@ -39,7 +39,7 @@ NEW = [
     message(13, "//far", conversation_id="no guid"),
     message(14, "//nowhere", enqueue_time="2026-01-05T12:30:00Z"),
 ]
-# What a single run makes of these and of m4, which the first run left delayed. Its decision on m8 is unchanged.
+# The decisions of a single run on these and on m4, which the first run left delayed. That on m8 is unchanged.
 OUTCOMES = {
     ("m11", 1): "MIRROR_ADDRESS",
     ("m12", 1): "ROUTE_REQUESTED",
@@ -60,14 +60,14 @@ class Case:
         return self.folder / "job.yaml"
 
     def config(self, *overrides: str) -> Config:
-        """The configuration, loaded."""
+        """Load the configuration."""
         import routing
 
         return routing.load_config(str(self.file), overrides)
 
 
 def write_config(folder: Path) -> Case:
-    """An incremental configuration of all tables in a folder."""
+    """Write an incremental configuration of all tables in a folder."""
     keys = [*OUTPUTS, "pending_messages"]
     content = {
         "tables": {key.name: f"in/{key.name}" for key in sorted((folder / "in").iterdir())},
@@ -87,7 +87,7 @@ def tables() -> Tables:
 
 
 def before(spark: SparkSession, folder: Path, *, run_first: bool = True) -> Case:
-    """The estate after a first run, if there is to be one, with messages appended since."""
+    """Create the estate, do a first run unless ``run_first`` is False, and append messages."""
     import routing
 
     save_estate(tables(), folder / "in", files=1)
@@ -99,7 +99,7 @@ def before(spark: SparkSession, folder: Path, *, run_first: bool = True) -> Case
 
 
 def copied(case: Case, folder: Path) -> Case:
-    """The same tables in another folder."""
+    """Copy the tables to another folder."""
     shutil.copytree(case.folder, folder)
     return Case(folder)
 
@@ -119,7 +119,7 @@ def started(case: Case, point: str | None = None, *more: str, now: datetime | No
         stdin=subprocess.DEVNULL,
         text=True,
         env={**{k: v for k, v in os.environ.items() if k != "SPARK_REMOTE"}, "PYTHONPATH": str(ROOT)},
-        # A process group of its own, so that a kill reaches its Java process too.
+        # A separate process group, so that a kill reaches its Java process too.
         start_new_session=True,
     )
 
@@ -152,6 +152,6 @@ def state(case: Case) -> dict[str, list[dict[str, Any]]]:
 
 
 def run_ids(case: Case) -> list[str]:
-    """The runs that count, the first one first."""
+    """Return the runs that count, in their order."""
     runs = sorted(rows_at(case.config().output["runs"]), key=lambda row: row["finished_at"])
     return [row["run_id"] for row in runs]

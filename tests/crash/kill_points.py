@@ -25,7 +25,7 @@ class KillPoint:
 
     @property
     def is_of_data(self) -> bool:
-        """Whether the file holds rows, and is neither the log's nor this job's own."""
+        """Whether the file has rows, so that it belongs neither to the log nor to the job itself."""
         return Path(self.name).name.lstrip(".").startswith("part-")
 
 
@@ -76,6 +76,6 @@ def _run(
         text=True,
         stdin=subprocess.DEVNULL,
         check=False,
-        # A kill reaches Java too, and not this process.
+        # A separate process group, so that a kill reaches Java but not this process.
         start_new_session=True,
     )

@@ -14,7 +14,7 @@ from tests.crash.estate import NOW, Case, copied, run_ids
 
 
 def _fails(case: Case, capsys: pytest.CaptureFixture[str], code: int = 3) -> str:
-    """Run the command, which must end with an exit code and say one sentence."""
+    """Run the command, which must end with an exit code and print one sentence, and return that."""
     assert cli.main(["resolve", "--config", str(case.file), "--quiet", "--now", NOW.isoformat()]) == code
     out, err = capsys.readouterr()
     assert out == ""
@@ -32,7 +32,7 @@ def test_a_corrupted_log(case: Case, tmp_path: Path, capsys: pytest.CaptureFixtu
     broken = copied(case, tmp_path / "case")
     log = _newest_log(broken.folder / table)
     log.write_text(log.read_text(encoding="utf-8")[:100] + "\n{", encoding="utf-8")
-    # A checksum file would only say the same in other words.
+    # With a checksum file, the error would have other words.
     for checksum in log.parent.glob(f".{log.name}.crc"):
         checksum.unlink()
     _fails(broken, capsys)
@@ -41,7 +41,7 @@ def test_a_corrupted_log(case: Case, tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_missing_file(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the new messages, which no maintenance has replaced."""
+    """The file belongs to the new messages, and no maintenance has replaced it."""
     broken = copied(case, tmp_path / "case")
     newest = max((broken.folder / "in" / "messages").glob("*.parquet"), key=lambda file: file.stat().st_mtime)
     newest.unlink()
@@ -65,7 +65,7 @@ def test_a_full_disk(case: Case, small_disk: Path, capsys: pytest.CaptureFixture
     full = copied(case, small_disk / "case")
     free = shutil.disk_usage(small_disk).free
     (small_disk / "ballast").write_bytes(b"x" * max(free - 20_000, 0))
-    # It lasts until somebody frees space.
+    # The exit code is 2, because the fault lasts until somebody frees space.
     err = _fails(full, capsys, 2)
     assert "space" in err, err
     assert run_ids(full) == ["first"]

@@ -21,7 +21,7 @@ _NEVER = 1_000_000
 
 @pytest.fixture(autouse=True)
 def _no_session_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have deltalake make tables although this process has a session."""
+    """Let deltalake create tables although this process has a session."""
     monkeypatch.setattr("routing.sessions.session.is_given", lambda: False)
 
 
@@ -42,7 +42,7 @@ def test_ended_at_every_moment(name: str, tmp_path: Path) -> None:
     counted = _import(_NEVER, name, copy_of(undisturbed.start, tmp_path / "counted"))
     assert counted.returncode == 0, counted.stderr
     moments, faults = int(counted.stdout), []
-    # The commits, and the lock file.
+    # Creating the lock file is a moment too.
     assert moments > len(undisturbed.commits)
     for number in range(moments):
         half = copy_of(undisturbed.start, tmp_path / f"half {number}")

@@ -34,7 +34,7 @@ _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True)
 class Step:
-    """A command, and whether it is only run, or interrupted at each of its points first."""
+    """A command. If ``is_tried``, it is interrupted at each of its points first."""
 
     command: str
     is_tried: bool = True
@@ -73,7 +73,7 @@ BY_SPARK = [
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The compiled library."""
+    """Return the compiled library."""
     if shutil.which("cc") is None:
         pytest.skip("a C compiler makes the library that finds the points")
     return build_library(tmp_path_factory.mktemp("library"))
@@ -81,7 +81,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with exports and a configuration, in which commands run."""
+    """Return a folder with exports and a configuration, in which commands run."""
     folder = tmp_path / "job"
     shutil.copytree(STORED_BY_0_2_0 / "exported", folder / "exported")
     content = {
@@ -142,7 +142,7 @@ def _find_faults(
                 yield f"{step.command}, {point.name}: {f'exit code {status}' if status else differing}"
         _replace(folder, folder.with_name("whole"))
         _forget_logs(spark)
-    # A few of Spark's, and nearly all of the local engine's.
+    # Spark tries a few points, and the local engine nearly all.
     assert tried > (300 if spark is None else 20)
 
 
@@ -156,14 +156,14 @@ def _choose(points: Sequence[KillPoint], *, is_by_spark: bool) -> list[KillPoint
 
 
 def _replace(folder: Path, by: Path) -> None:
-    """Put another folder in the place of the job's, in which commands run."""
+    """Replace the job's folder, in which commands run, by another one."""
     shutil.rmtree(folder)
     by.rename(folder)
     os.chdir(folder)
 
 
 def _forget_logs(spark: SparkSession | None) -> None:
-    """Have Delta read the logs again: it keeps them by path."""
+    """Make Delta read the logs again, because it caches them by path."""
     if spark is not None:
         spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
 
@@ -178,7 +178,7 @@ def _read_state(folder: Path) -> dict[str, list[str]]:
         state[f"{log.parent.parent.name}/{log.parent.name}"] = sorted(
             repr({name: value for name, value in row.items() if name not in _OF_ONE_RUN}) for row in rows
         )
-    # One beside a table that exists does no harm: the next run that writes there removes it.
+    # A marker of an existing table does no harm, because the next run that writes there removes it.
     markers = (
         file for file in folder.rglob("*.creating") if not list(file.with_suffix("").glob("_delta_log/*.json"))
     )
@@ -191,5 +191,5 @@ def _find_differing(state: dict[str, list[str]], expected: dict[str, list[str]])
 
 
 def _list_files(folder: Path) -> list[str]:
-    """List the files of a folder, ids in names left out."""
+    """List the files of a folder, without the ids in their names."""
     return sorted(_ID.sub("ID", str(file.relative_to(folder))) for file in folder.rglob("*"))

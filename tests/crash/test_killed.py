@@ -23,7 +23,7 @@ POINTS = [
     "after new_route_requests",
     "after rejected_messages",
     "after resolved_routes",
-    # What the run before left is being taken back.
+    # The rows of the previous run are being rolled back.
     "restored resolved_routes",
     "after pending_messages",
     "before runs",
@@ -61,7 +61,7 @@ def test_killed_at_every_commit(case: Case, clean: dict[str, object], tmp_path: 
 
 
 def _race(case: Case) -> None:
-    """Two runs at once: one is done, the other says so."""
+    """Start two runs at once. One succeeds, and the other reports that a run is at work."""
     both = [started(case), started(case)]
     done = [ended(process) for process in both]
     extra = dict(done)
@@ -146,11 +146,11 @@ def test_killed_at_random_times(case: Case, clean: dict[str, object], tmp_path: 
     for number in range(RANDOM_KILLS):
         process = started(again)
         time.sleep(chance.uniform(8, 60))
-        # Every other time the Java process outlives its driver for a moment, as it does in the world.
+        # Every other time the Java process outlives its driver for a moment, as it does in practice.
         os.kill(process.pid, signal.SIGKILL) if number % 2 else os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=60)
         if len(run_ids(again)) == 2:
-            # It was done before: another run would try the delayed messages once more.
+            # The run ended before the kill. Another run would try the delayed messages again.
             break
     else:
         status, err = ended(started(again))

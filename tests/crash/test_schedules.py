@@ -39,7 +39,7 @@ class Schedule(NamedTuple):
 
 LOST = "another run wrote to output."
 SCHEDULES = {
-    # What a review found: B takes A's commits back and dies, A counts.
+    # B rolls back commits of A and dies, and A counts.
     "taken back while about to count": Schedule("before runs", "restored resolved_routes", ("A",)),
     "both to the end": Schedule("before runs", None, ("B",), f"{LOST}runs"),
     "taken back in the middle": Schedule("after resolved_routes", "restored resolved_routes", (), LOST),
@@ -61,7 +61,7 @@ def _without_lock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _run_b(spark: SparkSession, case: Case, dies: str | None) -> None:
-    # B is hooked by A's hook as well, which has done its work by then.
+    # A's hook applies to B as well, but it has done its work by then.
     with hooked(once(dies or "never", kill)):
         try:
             routing.run(spark, case.config(), run_id="B", now=NOW)
