@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-# What decides messages is tested as it runs: Spark generates code for each query and compiles it. Elsewhere Spark
-# interprets queries, many and of a few rows: to generate and compile code takes longer than all that they do.
+# In these modules, which test decisions, Spark generates and compiles code for each query as in production.
+# Elsewhere Spark interprets queries, because compiling takes longer than running many queries over a few rows.
 GENERATED = (
     *("test_candidates", "test_code_size", "test_dialog_hash", "test_not_utf8", "test_paths", "test_plan_law"),
     *("test_random_estates", "test_regex_in_java", "test_spark_forms"),
 )
-# In these of them the rest of a query is planned anew whenever a part of it has ended, as by default. To plan and
-# print it so often takes about as long as all the rest.
+# In these modules Spark also plans the rest of a query again after each of its parts, which is the default. This
+# takes about as long as everything else.
 ADAPTIVE = ("test_paths", "test_plan_law", "test_random_estates")
 _PLANNED_ONCE = {"spark.sql.adaptive.enabled": "false"}
 
@@ -60,7 +60,7 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _interpreted(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
-    """Have the queries of most modules planned once, and interpreted."""
+    """Make Spark plan the queries of most modules once, and interpret them."""
     name = request.module.__name__.rpartition(".")[2]
     settings = {**({} if name in GENERATED else INTERPRETED), **({} if name in ADAPTIVE else _PLANNED_ONCE)}
     with changed_settings(spark, settings):
@@ -99,7 +99,7 @@ def demo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DemoR
 
 @pytest.fixture
 def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The jobs that `resolve` compiles."""
+    """Record the jobs that `resolve` compiles."""
     from routing.runs import pipeline
 
     seen: list[Any] = []
@@ -115,7 +115,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 @pytest.fixture
 def written_plans(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """The output tables that are written by Spark, by key, each with the printed plan of its rows."""
+    """Record the key of each output that Spark writes, with the printed plan of its rows."""
     from routing.delta import spark_tables
 
     seen: list[tuple[str, str]] = []

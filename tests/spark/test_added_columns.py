@@ -1,4 +1,4 @@
-"""Columns that somebody has added to outputs stay through Spark's runs, full and incremental."""
+"""Columns that users add to outputs survive full and incremental runs by Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NULLS = "output.{}: rows of this run have NULL in added columns: comment"
 
 @pytest.fixture
 def named(spark: SparkSession) -> Iterator[str]:
-    """A catalog name for resolved_routes. Its schema is removed afterwards."""
+    """Return a catalog name for resolved_routes, whose schema is removed afterwards."""
     spark.sql("CREATE SCHEMA added_columns")
     yield "spark_catalog.added_columns.resolved_routes"
     spark.sql("DROP SCHEMA added_columns CASCADE")
@@ -64,7 +64,7 @@ def test_added_columns_stay_through_runs_by_spark(spark: SparkSession, named: st
 
 
 def create(table: Path, key: str, name: str, *, nullable: bool) -> None:
-    """Create an output with a column more."""
+    """Create an output with an additional column."""
     fields = [*arrow_schema({**OUTPUTS, "route_candidates": ROUTE_CANDIDATES}[key].optional())]
     DeltaTable.create(str(table), pyarrow.schema([*fields, pyarrow.field(name, pyarrow.string(), nullable)]))
 

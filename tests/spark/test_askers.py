@@ -46,7 +46,7 @@ _ASKING = Schema(
         Field("is_initiator", ColumnKind.BOOLEAN),
     )
 )
-# So few that many requests, and the messages that made them, are of one time and id.
+# These are few, so that many requests and the messages that made them share a time and an id.
 _MINUTES, _IDS = 30, "abc"
 
 
@@ -70,7 +70,7 @@ def _record_of(rng: random.Random, service: str, count: int) -> Rows:
 
 
 def _asking_for(rng: random.Random, service: str, count: int, record: Rows) -> Rows:
-    """Messages that ask for a service: most of them have made a request on record."""
+    """Return messages that ask for a service. Most of them have made a request on record."""
     rows = []
     for number in range(count):
         own = rng.choice(record) if record and rng.random() < 0.95 else {}
@@ -116,7 +116,7 @@ def _opened_by(asking: Rows, record: Rows) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("least", [1, 64], ids=["many blocks", "blocks as they are"])
 def test_any_number_of_requests_on_record(spark: SparkSession, least: int) -> None:
-    """Services with no requests to hundreds, and a few messages or many."""
+    """Services have 0 to 200 requests, and 1 to 40 messages."""
     rng, record, asking, expected = random.Random(5), Rows(), Rows(), list[tuple[Any, ...]]()
     for number, count in enumerate([0, 1, 2, 3, 5, 7, 8, 9, 30, 64, 65, 66, 200] * 4):
         service = f"//s{number}"

@@ -51,7 +51,7 @@ def test_missing_frames_are_refused(spark: SparkSession) -> None:
 
 
 class Stand:
-    """A folder of one test: an input to replace, outputs to name, and the command's answer."""
+    """The folder of one test, in which inputs and outputs can be replaced before the command runs."""
 
     def __init__(self, inputs: Path, folder: Path) -> None:
         self.inputs, self.folder = inputs, folder
@@ -59,21 +59,21 @@ class Stand:
         self.overrides: list[str] = []
 
     def replace(self, key: str, rows: list[dict[str, Any]], *drop: str) -> None:
-        """Another table in an input's place, some of its columns left out."""
+        """Replace an input by another table, without some of its columns."""
         from routing.schemas import INPUTS
 
         table = arrow_of(rows, INPUTS[key]).drop_columns([*drop])
         self.tables[key] = store_local(table, self.folder / f"other_{key}")
 
     def file(self, name: str) -> Path:
-        """A plain file."""
+        """Write a plain file, and return its path."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("not a table", encoding="utf-8")
         return path
 
     def resolve(self) -> int:
-        """The exit status of ``sbroute resolve``."""
+        """Run ``sbroute resolve``, and return its exit status."""
         file = self.folder / "job.yaml"
         file.write_text(config_text(self.inputs, self.folder / "out", **self.tables), encoding="utf-8")
         sets = [part for override in self.overrides for part in ("--set", override)]
@@ -179,7 +179,7 @@ def test_start_settings_in_a_file_read_by_spark_are_refused(
 def test_optional_tables_that_are_not_there_are_left_out(
     spark: SparkSession, stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One at a path, and one of a catalog."""
+    """One missing table is named by path, and one by a catalog name."""
     stand = Stand(stored, tmp_path)
     stand.tables["dialogs"] = tmp_path / "nowhere"
     stand.overrides.append("tables.route_requests=no_such_schema.route_requests")

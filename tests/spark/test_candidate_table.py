@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 AS_OF = "2026-01-05T13:00:00Z"
 
 
-# Step, route, whether it is chosen; the hash picks the second id of m1. m5 finds no route, m6 and m7 are rejected.
+# Each candidate's step and route, and whether it is chosen. The hash picks the second id for m1. m5 finds no
+# route, and m6 and m7 are rejected.
 TOLD = {
     "m1": [(3, "Store", True), (3, "Stock", False)],
     "m2": [(1, "Store", True), (6, None, False)],

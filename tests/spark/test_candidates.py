@@ -37,7 +37,7 @@ AS_OF = datetime(2026, 1, 5, 10, 0, 0, tzinfo=timezone.utc)
 KEY = ("instance_name", "message_id", "decided_at")
 ROUTE = ("route_name", "address", "mirror_address")
 CHOICE = (*KEY, "matching_step", "broker_instance", *ROUTE)
-# A message that is expired, waits for a route that it asked for, or finds none.
+# The steps without a chosen candidate: no search, a reply, a requested route, and no match.
 WITHOUT_A_CHOICE = (None, 0, 4, 7)
 Row = dict[str, Any]
 
@@ -46,9 +46,9 @@ SMALL, TWICE = prefixed(small_estate(), "small/"), "twice/"
 
 
 def _estates(*, at_one_time: bool) -> Tables:
-    """Return the worked cases, those of one time moved to `AS_OF`, beside random estates and two small ones.
+    """Return the worked cases with or without ``as_of``, random estates and two small ones.
 
-    In one of those two messages have one id.
+    Cases with ``as_of`` are moved to `AS_OF`. One small estate has two messages with one id.
     """
     cases = [case for case in load_cases() if ("as_of" in case) is at_one_time]
     of_cases = [prefixed(_moved(case), f"case{number}/") for number, case in enumerate(cases)]
@@ -105,7 +105,7 @@ def test_the_chosen_candidates_are_those_of_a_run_at_one_time(spark: SparkSessio
 
 
 def _assert_chosen_as_resolved(ranked: routing.RankedCandidates, found: list[Row], as_of: datetime | None) -> None:
-    # The tests' own resolver, to which runs are held.
+    # The tests' own resolver replaces a run here, because other tests compare runs with it.
     resolved, rejected = _resolve(_estates(at_one_time=as_of is not None), as_of)
     _assert_chosen(found, resolved)
     _assert_alternatives(found, resolved)
@@ -125,11 +125,11 @@ def _of(row: Row, names: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def _assert_chosen(candidates: list[Row], resolved: list[Row]) -> None:
-    # The address of a route that cannot be used is what it says; a run resolves none.
+    # A candidate that cannot be used has the address of its route, but a resolved message has none.
     unusable = dict.fromkeys(("address", "mirror_address"))
     chosen = [row if row["is_usable"] else {**row, **unusable} for row in candidates if row["is_chosen"]]
     expected = [row for row in resolved if row["matching_step"] not in WITHOUT_A_CHOICE]
-    # Ids may be doubled, so rows are counted.
+    # Ids may be duplicates, so rows are counted.
     assert Counter(_of(row, CHOICE) for row in chosen) == Counter(_of(row, CHOICE) for row in expected)
     assert chosen
 
@@ -148,7 +148,7 @@ def test_the_plan_is_a_broadcast_join_and_a_window(spark: SparkSession, ranked: 
     assert "BroadcastHashJoin [candidate_list" in plan
     assert "row_number() windowspecdefinition(message_row" in plan
     if spark.version >= "4":
-        # The function of the session is inlined: no Python worker.
+        # Spark 4 inlines the session's function, so no Python worker is needed.
         assert "Python" not in plan
 
 

@@ -1,4 +1,4 @@
-"""Runs over tables of a catalog: how often they ask for metadata, and the layout of the tables that they make."""
+"""Runs over tables of a catalog execute few statements about metadata, and create tables with the right layout."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ STATISTICS = {
     "new_route_requests": None,
     "runs": None,
 }
-# 26 and 48 when this was written. Delta reads its log in jobs of its own.
+# The limits leave a margin, because Delta reads its log in separate jobs.
 MOST_JOBS_IDLE, MOST_JOBS_WRITTEN = 33, 57
-# None of these is delayed: without new messages a run has nothing to do.
+# None of these is delayed, so a run without new messages has nothing to do.
 MESSAGES = small_estate()["messages"][:3]
 
 
 @pytest.fixture
 def catalog(spark: SparkSession) -> Iterator[str]:
-    """A schema with the small estate's tables, gone afterwards."""
+    """Create a schema with the small estate's tables, and drop it afterwards."""
     spark.sql("CREATE SCHEMA named")
     for key, rows in {**small_estate(), "messages": MESSAGES}.items():
         if key in INPUTS:
@@ -86,7 +86,7 @@ def test_a_run_executes_few_statements(spark: SparkSession, catalog: str) -> Non
     """Five inputs and five outputs take 13 statements, and three more for each output that is written."""
     config = _config(catalog)
     routing.run(spark, config, run_id="first")
-    # The first run has recorded its row before `runs` had an id.
+    # The first run recorded its row before `runs` had an id.
     routing.run(spark, config, run_id="second")
     for key in OUTPUTS:
         assert _layout(spark, config.output[key]) == ((), STATISTICS[key]), key
@@ -99,7 +99,7 @@ def test_a_run_executes_few_statements(spark: SparkSession, catalog: str) -> Non
     new.coalesce(1).write.format("delta").mode("append").saveAsTable(f"{catalog}.messages")
     with _counting(spark) as written:
         assert routing.run(spark, config, run_id="written").row["rows_resolved"] == len(MESSAGES)
-    # One output is written, and the view replaced.
+    # One output is written, and the view is replaced.
     assert written == {"DESCRIBE HISTORY": 14, "DESCRIBE DETAIL": 1, "DESCRIBE TABLE": 2, "jobs": written["jobs"]}
     assert idle["jobs"] <= MOST_JOBS_IDLE
     assert written["jobs"] <= MOST_JOBS_WRITTEN
@@ -129,7 +129,7 @@ def test_a_new_table_is_clustered_and_stays_so(spark: SparkSession, catalog: str
 @pytest.mark.long
 @pytest.mark.parametrize("by", ["path", "name"])
 def test_the_next_full_run_clusters_a_table(spark: SparkSession, catalog: str, tmp_path: Path, by: str) -> None:
-    """A column that is clustered gets statistics."""
+    """A column for clustering gets statistics."""
     plain = _clustered(catalog, tmp_path, by)
     location = plain.output["resolved_routes"]
     routing.run(spark, plain, run_id="plain")

@@ -1,4 +1,4 @@
-"""Two decisions of each message by Spark: row by row the difference of two runs of the tests' own resolver."""
+"""The messages that Spark compares differ in the same rows as two runs of the tests' own resolver."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _assert_as_two_runs(found: ComparedBySpark) -> None:
     done, sides = found.done, found.sides
     assert is_frame(done.messages)
     assert done.messages.columns == MESSAGE_CHANGES.names
-    # What is told of is the table that was written.
+    # The returned frame reads the table that was written.
     assert all(found.changes in file for file in done.messages.inputFiles())
     assert_compared(done, sides)
     local = compare_sides(arrow, sides)
@@ -142,11 +142,11 @@ def test_a_configuration_differs_from_itself_as_two_runs_do(
 def test_between_scan_and_write_nothing_is_exchanged_or_sorted(
     spark: SparkSession, compared: ComparedBySpark
 ) -> None:
-    # Few messages, as here, are kept for the passes over them.
+    # Few messages, as here, are kept for all passes.
     (path,) = main_paths(compared.written, compared.messages, through_kept=True)
     assert breaches(path, but=("MapInArrow", "PythonMapInArrow")) == []
     assert sum(node.endswith("MapInArrow") for node in path) == 1
-    # Of each side the services, the brokers, the plan and the requests; the dialogs once.
+    # Each side joins the services, the brokers, the plan and the requests. The dialogs are joined once.
     assert path.count("BroadcastHashJoin") >= 11
     changed = spark.read.format("delta").load(compared.changes)
     (counting,) = main_paths(spark_diff.count_changed(changed), compared.changes)

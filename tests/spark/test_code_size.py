@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.classic
-# Bytes; Java interprets what is longer, for ever.
+# In bytes. Java never compiles longer methods, and interprets them.
 LIMIT = 8000
 _GENERATOR = "org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator"
 
@@ -66,7 +66,7 @@ def test_no_method_is_too_long(
 ) -> None:
     inputs = frames(spark, estates())
     for key in ("messages", "dialogs"):
-        # Not Delta, whose own queries of its log have methods that are too long.
+        # With Delta tables, Delta's queries of its log would have methods that are too long.
         inputs[key].write.parquet(str(tmp_path / key))
         inputs[key] = spark.read.parquet(str(tmp_path / key))
     with _reports_of_spark(spark) as reports:
@@ -86,7 +86,7 @@ def test_no_method_is_too_long(
             assert max(longest) <= LIMIT
         finally:
             done.unpersist()
-    # Whatever else was generated for these passes: projections, keys of joins, aggregates.
+    # The reports also cover other code for these passes: projections, keys of joins, aggregates.
     assert any("Code generated in" in line for line in reports)
     assert [line for line in reports if "too long" in line] == []
 
@@ -102,19 +102,19 @@ def test_a_method_that_is_too_long_is_reported(spark: SparkSession) -> None:
 
 
 def _compute(frame: DataFrame) -> None:
-    """Compute all rows by the frame's own plan, which is the one that is looked at."""
+    """Compute all rows by the plan that `_sizes` examines."""
     frame._jdf.queryExecution().toRdd().count()
 
 
 def _sizes(frame: DataFrame) -> list[int]:
-    """The bytes of the longest method of each piece of a plan for which Spark makes code as a whole."""
+    """Return the bytes of the longest method in each stage of a plan for which Spark generates code."""
     found = frame._jdf.queryExecution().debug().codegenToSeq()
     return [found.apply(n)._3().maxMethodCodeSize() for n in range(found.size())]
 
 
 @contextmanager
 def _reports_of_spark(spark: SparkSession) -> Iterator[list[str]]:
-    """Return the lines of Spark's code generator within a block, with new code for all queries."""
+    """Collect the log of Spark's code generator within a block, which generates code for all queries again."""
     jvm: Any = spark._jvm
     kind = jvm.java.lang.Class.forName(f"{_GENERATOR}$")
     cache = kind.getDeclaredField("cache")

@@ -1,4 +1,4 @@
-"""Tables of a catalog have comments on all columns, also after they were replaced."""
+"""Tables of a catalog have comments on all columns, even after they were replaced."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def schema(spark: SparkSession) -> Iterator[str]:
-    """A schema of the catalog."""
+    """Create a schema of the catalog."""
     spark.sql("CREATE SCHEMA commented")
     yield "commented"
     spark.sql("DROP SCHEMA commented CASCADE")

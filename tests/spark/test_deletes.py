@@ -1,4 +1,4 @@
-"""Messages that were deleted: none of what a DELETE rewrote is new, and the outputs lose what they must lose."""
+"""Rows that a DELETE of messages rewrites are not new, and the outputs lose the right rows."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.core, pytest.mark.matrix]
 FEED, VECTORS = "'delta.enableChangeDataFeed' = 'true'", "'delta.enableDeletionVectors' = 'true'"
-# Delta refuses to truncate a table up to 4.0.
+# Delta up to 4.0 refuses to truncate a table.
 EMPTY = "DELETE FROM {t}" if pyspark.__version__ < "4.1" else "TRUNCATE TABLE {t}"
 Row = dict[str, Any]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def post(spark: SparkSession) -> Iterator[str]:
-    """A schema of the catalog."""
+    """Create a schema of the catalog."""
     spark.sql("CREATE SCHEMA deleted")
     yield "deleted"
     spark.sql("DROP SCHEMA deleted CASCADE")
@@ -58,7 +58,7 @@ class Kind:
     partitioned_by: str = ""
 
     def make(self, spark: SparkSession, folder: Path) -> TableLocation:
-        """Create it without rows."""
+        """Create the table without rows."""
         location = (
             TableLocation(f"deleted.{self.name}", is_name=True)
             if self.is_name
@@ -67,7 +67,7 @@ class Kind:
         columns = ", ".join(f"{field.name} {field.kind}" for field in MESSAGES)
         parts = f"PARTITIONED BY ({self.partitioned_by})" if self.partitioned_by else ""
         table = sql_statements.sql_name(location)
-        # Two tests may have a table of this name.
+        # Two tests may use a table of this name.
         spark.sql(f"DROP TABLE IF EXISTS {table}")
         spark.sql(f"CREATE TABLE {table} ({columns}) USING delta {parts} TBLPROPERTIES ({self.properties})")
         return location
@@ -89,7 +89,7 @@ KINDS = [
 
 @dataclass
 class Messages:
-    """A table ``messages`` to which things are done."""
+    """A table ``messages`` that tests change."""
 
     spark: SparkSession
     location: TableLocation
@@ -112,7 +112,7 @@ class Messages:
         )
 
     def do(self, statement: str) -> None:
-        """Run a statement; ``{t}`` is the table."""
+        """Run a statement, in which ``{t}`` is the table."""
         self.spark.sql(statement.format(t=self.table)).collect()
 
     def delete(self, *numbers: int) -> None:
@@ -121,7 +121,7 @@ class Messages:
         self.do(f"DELETE FROM {{t}} WHERE message_id IN ({ids})")
 
 
-# What happens to every table of the law, a version each from 1 on.
+# The changes of each table. The first one makes version 1.
 TWINS = (message(7, "//far"), message(7, "//far"))
 STEPS: list[Callable[[Messages], None]] = [
     lambda t: t.append(*(message(n, "//far") for n in range(6)), *TWINS, files=3),
@@ -129,7 +129,7 @@ STEPS: list[Callable[[Messages], None]] = [
     lambda t: t.delete(3),
     lambda t: t.do("OPTIMIZE {t}"),
     lambda t: t.append(message(10, "//far"), message(11, "//stock"), message(12, "//far")),
-    # Of what came in just now, and of what came in before.
+    # This deletes a row of the last append, and one of an earlier append.
     lambda t: t.delete(1, 10),
     lambda t: t.append(message(1, "//far"), message(13, "//far"), files=2),
     lambda t: t.delete(7, 8),
@@ -144,12 +144,12 @@ SPANS = [(2, 6), (4, 6), (5, 8), (1, 9), (0, 10), (1, 11)]
 def test_new_and_deleted_rows_between_any_two_versions_are_found(
     spark: SparkSession, tmp_path: Path, kind: Kind
 ) -> None:
-    """The law: exactly what one version has and the other has not, row by row, however they came to differ."""
+    """The result has exactly the rows that only one of the versions has, whatever operations caused this."""
     messages = Messages(spark, kind.make(spark, tmp_path))
     versions = [messages.version]
     for step in STEPS:
         step(messages)
-        # To OPTIMIZE and REORG nothing may be left to do, and a feed adds no commit.
+        # OPTIMIZE and REORG may have nothing to do, and then add no version.
         versions.append(messages.version)
     stored = {
         step: Counter(tuple(row) for row in TableSnapshot(messages.location, versions[step]).read(spark).collect())
@@ -186,7 +186,7 @@ def test_new_and_deleted_rows_between_any_two_versions_are_found(
 def test_other_operations_still_need_a_full_run(
     spark: SparkSession, tmp_path: Path, statement: str, operation: str
 ) -> None:
-    """Also between deletes, and both by the log and by the feed."""
+    """This also applies between deletes, both by the log and by the feed."""
     for kind in (Kind(f"refused_{operation}", properties=VECTORS), Kind(f"refused_{operation}", True, FEED)):
         messages = Messages(spark, kind.make(spark, tmp_path))
         messages.append(message(1, "//far"), message(2, "//far"), message(3, "//far"))
@@ -217,7 +217,7 @@ def test_deletes_with_vacuumed_files_need_a_full_run(spark: SparkSession, tmp_pa
 
 @dataclass
 class Job:
-    """A job over such a table, and what its runs left."""
+    """A job over such a table, with its outputs."""
 
     messages: Messages
     config: Config
@@ -228,11 +228,11 @@ class Job:
         return routing.run(self.messages.spark, self.config, run_id=run_id, now=now, **options)
 
     def rows(self, key: str) -> list[Row]:
-        """The rows of an output."""
+        """Return the rows of an output."""
         return rows_at(self.config.output[key])
 
     def ids(self, key: str, *others: str) -> list[Any]:
-        """The messages in an output, with more columns if wanted."""
+        """Return the message ids in an output, with any other columns."""
         found = [tuple(row[name] for name in ("message_id", *others)) for row in self.rows(key)]
         return sorted(row if others else row[0] for row in found)
 
@@ -254,12 +254,12 @@ def _job(spark: SparkSession, folder: Path, kind: Kind, mode: str = "incremental
 FIRST = [
     message(1, "//stock"),
     message(2, "//far"),
-    # Each asks for a route; the second conversation waits for that of the third message.
+    # Each asks for a route, and the conversation of m4 finds the request of m3 pending.
     message(3, "//nowhere"),
     message(4, "//nowhere", enqueue_time="2026-01-05T12:10:00Z"),
     message(5, "//never"),
     message(6, "//far", conversation_id="no guid"),
-    # Two messages of one id, and one message that is stored twice.
+    # Two messages with one id, and one message that is stored twice.
     message(7, "//far"),
     message(7, "//far", conversation_id=conversation(70), enqueue_time="2026-01-05T12:30:00Z"),
     message(8, "//far"),
@@ -291,13 +291,13 @@ def test_rows_of_deleted_messages_stay_without_erase(spark: SparkSession, tmp_pa
     assert [(row["message_id"], row["attempt"]) for row in later] == [("m11", 1)]
     assert [row for row in decided if row not in job.rows("resolved_routes")] == []
     assert "m3" in job.ids("new_route_requests")
-    # Nothing is left to be tried, and nothing is new: still the last delayed message has to go.
+    # No message is new or tried again, but the deleted delayed messages must go.
     job.messages.delete(4, 5)
     idle = job.run("idle", 15)
     assert (idle.row["rows_read"], job.rows("pending_messages")) == (0, [])
     job.messages.do(EMPTY)
     assert job.run("empty", 16).row["rows_read"] == 0
-    # What comes again is known, since its row stayed.
+    # A message that is appended again is a duplicate, because its row stayed.
     job.messages.append(message(1, "//stock"))
     assert job.run("again", 17).row["rows_rejected"] == 1
 
@@ -308,13 +308,13 @@ def test_erase_deletes_the_rows_of_deleted_messages(spark: SparkSession, tmp_pat
     job.run("first", 13)
     assert job.ids("new_route_requests") == ["m3", "m5"]
     assert job.ids("rejected_messages") == ["m6", "m7", "m8", "m9"]
-    # Of two messages of one id only the first is deleted, which is the one that was decided.
+    # Of two messages with one id, only the first is deleted, which was decided.
     job.messages.do(f"DELETE FROM {{t}} WHERE conversation_id = '{conversation(7)}'")
     job.messages.delete(2, 3, 6)
     done = job.run("erasing", 14, erase=True)
-    # m2, m3 and m7; m3 among the pending; its request; m6 among the rejected.
+    # The resolved rows of m2, m3 and m7, the pending row of m3, its request, and the rejected row of m6.
     assert done.row["rows_erased"] == 6
-    # Its request is gone, so m4 asks.
+    # The request of m3 is gone, so m4 asks.
     assert (done.row["rows_unchanged"], done.row["reason_counts"]) == (1, {"ROUTE_REQUESTED": 1})
     assert job.ids("resolved_routes", "attempt") == [("m1", 1), ("m4", 1), ("m4", 2), ("m5", 1), ("m8", 1)]
     assert job.ids("pending_messages") == ["m4", "m5"]
@@ -324,18 +324,18 @@ def test_erase_deletes_the_rows_of_deleted_messages(spark: SparkSession, tmp_pat
         ("m9", conversation(9)),
     ]
     assert job.ids("new_route_requests") == ["m4", "m5"]
-    # A retry does nothing, and one with other options is none.
+    # A retry does nothing. A run with other options is not a retry.
     files = written(tmp_path / "out")
     assert job.run("erasing", 14, erase=True).was_recorded
     assert written(tmp_path / "out") == files
     with pytest.raises(RunError, match="--erase was not given and is given"):
         job.run("first", 13, erase=True)
-    # One of two equal rows is gone: the message is still there.
+    # The deleted message has been appended again, so it still exists.
     job.messages.do("DELETE FROM {t} WHERE message_id = 'm8'")
     job.messages.append(message(8, "//far"))
     erasing = job.run("kept", 15, erase=True)
     assert (erasing.row["rows_erased"], "m8" in job.ids("resolved_routes")) == (0, True)
-    # What was erased and comes again is new.
+    # An erased message that is appended again is new.
     job.messages.append(message(2, "//far"))
     again = job.run("again", 16, erase=True)
     assert (again.row["rows_rejected"], ("m2", 1) in job.ids("resolved_routes", "attempt")) == (0, True)
@@ -345,7 +345,7 @@ def test_erase_deletes_the_rows_of_deleted_messages(spark: SparkSession, tmp_pat
     assert {key: job.rows(key) for key in job.config.output if key != "runs"} == {
         key: [] for key in job.config.output if key != "runs"
     }
-    # An older version still holds them.
+    # An older version still has the erased rows.
     recorded = done.row["output_versions"]["resolved_routes"]
     resolved = TableSnapshot(job.config.output["resolved_routes"], recorded).read(spark)
     assert resolved.where("message_id = 'm4'").count() == 2
@@ -353,7 +353,7 @@ def test_erase_deletes_the_rows_of_deleted_messages(spark: SparkSession, tmp_pat
 
 @pytest.mark.long
 def test_deletes_are_followed_after_a_full_run(spark: SparkSession, tmp_path: Path) -> None:
-    """It keeps no pending_messages: what is delayed is found in its rows, without what was deleted since."""
+    """A full run keeps no pending_messages. Delayed messages are found in its rows, except deleted ones."""
     job = _job(spark, tmp_path, Kind("after_full", properties=VECTORS))
     job.run("first", 13)
     pending = f"output.pending_messages={tmp_path / 'out' / 'pending_messages'}"
@@ -362,7 +362,7 @@ def test_deletes_are_followed_after_a_full_run(spark: SparkSession, tmp_path: Pa
     routing.run(spark, full, run_id="full")
     job.messages.delete(3, 4, 5)
     done = job.run("erasing", 14, erase=True)
-    # Of each one decision, and of those of the first run the rows that it left pending; two requests.
+    # Three resolved rows, the three pending rows that the first run left, and two requests.
     assert (done.row["rows_read"], done.row["rows_erased"]) == (0, 8)
     assert (job.rows("pending_messages"), job.rows("new_route_requests")) == ([], [])
     assert job.run("next", 15).row["rows_read"] == 0
@@ -371,7 +371,7 @@ def test_deletes_are_followed_after_a_full_run(spark: SparkSession, tmp_path: Pa
 @pytest.mark.long
 @pytest.mark.parametrize("point", ["erased resolved_routes", "before runs"])
 def test_killed_while_it_erases(spark: SparkSession, tmp_path: Path, point: str) -> None:
-    """What it erased is put back; the next run erases it if it is asked to."""
+    """The next run restores the erased rows, and erases them again if it has this option."""
     job = _job(spark, tmp_path, Kind("killed"))
     job.run("first", 13)
     left = {key: job.rows(key) for key in job.config.output}

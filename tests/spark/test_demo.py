@@ -1,4 +1,4 @@
-"""The demo, run once as by a user: its screen, its folder and its errors."""
+"""The demo runs once as for a user, with the right screen, folder and errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_demo_shows_the_estates_and_the_day_and_can_be_run_again(demo: DemoR
     assert f"sbroute resolve --config {demo.folder / build.CONFIG_FILE}" in screen.out
     folder = tmp_path / "demo"
     shutil.copytree(demo.folder, folder)
-    # What demo made it may replace; with anything else beside it, it may not.
+    # demo replaces only a folder in which it created everything.
     assert {entry.name for entry in folder.iterdir()} == {"demo.yaml", "data", "out"}
     (folder / "notes.txt").write_text("mine", encoding="utf-8")
     assert main(["demo", "--out", str(folder)]) == 2
@@ -46,7 +46,7 @@ def test_the_demo_shows_the_estates_and_the_day_and_can_be_run_again(demo: DemoR
 
 @pytest.mark.long
 def test_spark_and_deltalake_write_equal_demo_tables(spark: SparkSession, demo: DemoRun, tmp_path: Path) -> None:
-    """That of the fixture is Spark, for a session is given."""
+    """The fixture's demo used Spark, because a session was given."""
     folder = tmp_path / "demo"
     build.claim(folder)
     build.write_tables(build.settings(folder, ()), None)

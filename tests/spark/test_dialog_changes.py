@@ -1,4 +1,4 @@
-"""Changed dialogs: an incremental run decides the delayed messages of their conversations again, and no others."""
+"""An incremental run decides only those delayed messages again whose dialogs have changed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Job:
             feed = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
             spark.sql(f"CREATE TABLE {table} USING delta {feed} AS SELECT * FROM {self.table}")
             self.table = table
-        # So few that dialogs and delayed messages stay with Spark, as large ones do.
+        # With this limit, dialogs and delayed messages stay in Spark, as if they were many.
         self.engine = spark_engine(TableOpener.of_session(spark), FrameLimits(held_rows=0))
         self.decided, self.surveyed = 0, 0
         choose, check = retries.choose, validate.check
@@ -87,11 +87,11 @@ class Job:
             writer.saveAsTable(self.table)
 
     def do(self, statement: str) -> None:
-        """Run a statement; ``{t}`` is the table."""
+        """Run a statement, in which ``{t}`` is the table."""
         self.spark.sql(statement.format(t=self.table)).collect()
 
     def outcomes(self) -> dict[str, str]:
-        """The last decision of each message."""
+        """Return the last decision of each message."""
         rows = sorted(rows_at(self.config.output["resolved_routes"]), key=lambda row: row["attempt"])
         return {row["message_id"]: row["reason"] for row in rows}
 
@@ -102,7 +102,7 @@ class Job:
 def job(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Job]:
-    """A job that has run once."""
+    """Return a job that has run once."""
     spark.sql("CREATE SCHEMA spark_changes")
     try:
         started_job = Job(spark, tmp_path, request.param, monkeypatch)
@@ -114,11 +114,11 @@ def job(
 
 def test_only_messages_of_changed_dialogs_are_decided_again(job: Job) -> None:
     assert job.run() == (0, 0)
-    # Settings that change no decision.
+    # These settings change no decision.
     within = replace(job.config.resolve, duplicates_within="7 days", broadcast_limit="1GB")
     job.config = replace(job.config, resolve=within)
     assert job.run() == (0, 0)
-    # A dialog of no message, then one of a delayed message that ended before this run.
+    # First a dialog without messages changes, then that of a delayed message, which has ended before this run.
     job.write("append", endpoint(10))
     assert job.run() == (0, 1)
     job.do(f"UPDATE {{t}} SET lifetime = '2026-01-05T11:00:00Z' WHERE conversation_id = '{conversation(4)}'")
@@ -126,12 +126,12 @@ def test_only_messages_of_changed_dialogs_are_decided_again(job: Job) -> None:
     decided, surveyed = job.run()
     assert (decided, surveyed) == (1, 1)
     assert {**before, "m4": "DIALOG_EXPIRED"} == job.outcomes()
-    # Rewritten rows are no change.
+    # Rewritten rows are not a change.
     job.do("OPTIMIZE {t}")
     assert job.run() == (0, 0)
     job.do(f"DELETE FROM {{t}} WHERE conversation_id = '{conversation(9)}'")
     assert job.run() == (0, 0)
-    # The whole table is replaced, in which one dialog differs.
+    # The whole table is replaced, but only one dialog differs.
     job.write("overwrite", endpoint(3), endpoint(5, lifetime=LATER), endpoint(4, lifetime="2026-01-05T11:00:00Z"))
     decided, _ = job.run()
     assert decided == 1
@@ -149,7 +149,7 @@ def test_only_messages_of_changed_dialogs_are_decided_again(job: Job) -> None:
     ids=["doubled", "no id", "no side"],
 )
 def test_changed_dialogs_are_validated(job: Job, fault: dict[str, Any], expected: str) -> None:
-    """Also if no message is of their conversation."""
+    """This also applies if no message belongs to their conversation."""
     job.write("append", fault)
     with pytest.raises(InputError, match=expected):
         job.run()

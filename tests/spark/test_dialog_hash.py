@@ -1,4 +1,4 @@
-"""The dialog-ID hash is one function in four shapes (rule book, section 6)."""
+"""All four forms of the dialog-ID hash give the same results (rule book, section 6)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_sql_function_is_inlined_on_spark_4(spark: SparkSession) -> None:
 
 @contextmanager
 def _function_of_somebody_else(spark: SparkSession, name: str) -> Iterator[None]:
-    """A function that gives 7 for every text."""
+    """Create a function that returns 7 for every text, and drop it afterwards."""
     from pyspark.sql import functions as F
 
     spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
@@ -137,7 +137,7 @@ def test_a_session_that_takes_no_function_gets_the_udf(
 
 
 def test_the_reference_at_every_length(spark: SparkSession) -> None:
-    """0 to 100 bytes: no stripe, one and several, and every length of the rest."""
+    """Texts of 0 to 100 characters have no stripe, one or several, and every length of the rest."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructField, StructType
 

@@ -28,7 +28,7 @@ SCRIPT = "USE Sales;\nDROP ROUTE Far;\nALTER DATABASE Store SET DISABLE_BROKER;\
 
 
 def report_rows(done: Diff) -> dict[str, Any]:
-    """Return all rows of the report, for any way of comparing."""
+    """Return all rows of the report, in a form that both engines share."""
     rows = {name: list(getattr(done, name)) for name in ("counts", "keys", "routes", "findings")}
     return {**rows, "compared": done.compared, "messages": counted(done.messages)}
 

@@ -1,4 +1,4 @@
-"""Workers decide by instance what is too large for the driver, with the same rows and errors."""
+"""Workers decide many names or a large configuration by instance, with the same rows and errors as the driver."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from routing.tables.table_columns import Table
 
 WORKERS_DECIDE = "before pyspark 4.0 the driver decides"
-# Every instance is too large for one task.
+# With these limits, every instance is too large for one task.
 SPLIT = FrameLimits(driver_rows=0, part_rows=3)
 MANY_NAMES = FrameLimits(driver_rows=0, held_rows=-1, client_rows=-1)
 
 
 def _estates(count: int = 3, messages: int = 40) -> Tables:
-    """Random estates, and a message without an instance."""
+    """Return random estates, and a message without an instance."""
     tables = joined(draw_estates(random.Random(SEED), count, messages))
     lost = {**message(999_999, SALES), "instance_name": None}
     return with_moments({**tables, "messages": [*tables["messages"], lost]})
@@ -98,7 +98,7 @@ def test_many_keys_of_a_small_configuration(spark: SparkSession, monkeypatch: py
         return prepare(*arguments)
 
     monkeypatch.setattr("routing.messages.compiling.prepare_frames", watched)
-    # The configuration fits exactly, and every message has another key.
+    # The configuration just fits the driver, and each added message has another key.
     names = [{**tables["messages"][0], "message_id": str(n), "to_service_name": str(n)} for n in range(3)]
     for limits, expected in ((FrameLimits(driver_rows=rows), 1), (FrameLimits(), 0)):
         asked.clear()
@@ -132,7 +132,7 @@ def test_a_split_instance_has_the_same_plan(spark: SparkSession) -> None:
 
 
 def test_times_without_a_zone_are_in_utc(spark: SparkSession) -> None:
-    """Also in tables of Arrow with a column that Spark has no type for."""
+    """This also applies to Arrow tables with a column of a type that Spark lacks."""
     import pyarrow
 
     tables = with_moments(joined(draw_estates(random.Random(SEED), 2, 40)))

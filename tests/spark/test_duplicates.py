@@ -1,4 +1,4 @@
-"""Duplicate keys of new messages: already stored ones, and repeated ones."""
+"""Spark finds the keys of new messages that are already stored or repeated."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_doubled_keys_of_new_messages(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("count", [10, 60_000])
 def test_rows_by_their_hash(spark: SparkSession, count: int) -> None:
-    """A row is selected only if all 64 bits are the same, with a bitmap as without one."""
+    """A row is selected only if all 64 bits are equal, with and without a bitmap."""
     hashes = [2**63 - 1, -(2**63), -1, 0, 65_536, *(bit << 58 for bit in range(-32, 32))]
     with_others = {one ^ other for one in hashes for other in (0, -(2**63), *(1 << bit for bit in range(63)))}
     rows = spark.createDataFrame([(one,) for one in with_others], "value bigint")
@@ -81,7 +81,7 @@ def test_rows_by_their_hash(spark: SparkSession, count: int) -> None:
 
 
 def test_duplicates_within_a_distance(spark: SparkSession) -> None:
-    """A stored row that is further away than the distance is no duplicate, at neither end."""
+    """A stored row further than the distance from the first or last message is not a duplicate."""
     new = [
         message(n, "//new", enqueue_time=f"2026-01-{day}T12:00:00Z")
         for n, day in ((1, 10), (2, 11), (3, 12), (4, 12))

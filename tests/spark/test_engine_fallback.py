@@ -1,4 +1,4 @@
-"""A whole command that starts Spark by itself, because the local engine cannot read a table."""
+"""A command starts Spark if the local engine cannot read a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deltalake import DeltaTable, TableFeatures
 from tests.estate_rows import small_estate
 from tests.stored import config_text, save_estate
 
-# The second command finds the session of the first one.
+# The second command uses the session of the first one.
 _PROGRAM = """
 import sys
 from routing.cli import main

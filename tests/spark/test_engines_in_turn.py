@@ -82,7 +82,7 @@ def _in_turn(spark: SparkSession, folder: Path, *, locally: bool, kills: bool) -
     _full(spark, case, "first", locally=locally)
     _append(case, NEW)
     if kills:
-        # What a full run that does not count has put there is taken back by Spark, and what Spark has by the next.
+        # Spark rolls back the rows of a full run that does not count, and the next run those of Spark.
         _killed("after rejected_messages", lambda: _full(spark, case, "k3", locally=locally))
         _killed("after resolved_routes", lambda: _incremental(spark, case, "k4", 1))
     _incremental(spark, case, "second", 1)
@@ -114,7 +114,7 @@ def test_full_runs_by_the_local_engine(
 
 @pytest.mark.long
 def test_an_output_that_an_operator_restored(spark: SparkSession, tmp_path: Path) -> None:
-    """Of a full run by the local engine, to a version before: the next incremental run brings it back."""
+    """An operator restores an earlier version than the local engine's run wrote. The next run brings that back."""
     case = _stored(tmp_path / "case")
     _full(spark, case, "first", locally=True)
     resolved = DeltaTable(case.folder / "out" / "resolved_routes")
@@ -132,7 +132,7 @@ def test_an_output_that_an_operator_restored(spark: SparkSession, tmp_path: Path
 
 @pytest.mark.long
 def test_comments_of_columns_stay(spark: SparkSession, tmp_path: Path) -> None:
-    """Whichever engine replaces the rows of a table."""
+    """Comments stay with either engine that replaces the rows of a table."""
     case = _stored(tmp_path / "case")
     _full(spark, case, "first", locally=True)
     outputs = [case.folder / "out" / key for key in ("resolved_routes", "new_route_requests", "rejected_messages")]

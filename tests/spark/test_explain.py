@@ -1,4 +1,4 @@
-"""`explain` of DataFrames, and of files that Spark wrote, is that of Arrow tables (tests/unit)."""
+"""`explain` gives the same answer for DataFrames, files that Spark wrote, and Arrow tables (tests/unit)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_explain_over_frames_equals_explain_over_arrow(spark: SparkSession, tabl
 def test_conversations_are_found_in_frames(tables: dict[str, DataFrame]) -> None:
     """The same messages are found and the same questions refused, also with tables of an older release."""
     arrow_tables = arrow(crowded())
-    # By each way that a conversation is found; how its id may be written is told apart before any table is read.
+    # These questions cover each source of a conversation. The notation of its id is parsed before tables are read.
     for place in (1, 3, 5, 7, 8):
         question, message_id, others = OF_CONVERSATIONS[place]
         answer = explain(tables, question)
@@ -74,12 +74,12 @@ def test_files_that_spark_wrote_are_read_without_it(spark: SparkSession, tmp_pat
     arrow_tables = arrow(crowded())
     for question in QUESTIONS:
         assert explain(settings, question, spark=spark) == explain(arrow_tables, question), question
-    # What delta-rs reads wrongly is read by Spark.
+    # Spark reads the tables that delta-rs cannot read correctly.
     _set(spark, settings.tables["messages"], "delta.enableDeletionVectors", "true")
     spark.sql(f"DELETE FROM delta.`{settings.tables['messages']}` WHERE message_id = 'm3'")
     for location in (settings.tables["routes"], settings.import_tables["observed_routing"]):
         _set(spark, location, "delta.columnMapping.mode", "name")
-    # m9 finds that m4 has asked.
+    # m9 finds the request of m4 pending.
     for question in (StoredMessage("m9"), StoredMessage("late")):
         assert explain(settings, question, spark=spark) == explain(arrow_tables, question), question
     with pytest.raises(QuestionError, match="no message 'm3' is stored"):
@@ -108,7 +108,7 @@ def test_faults_that_concern_the_message_stop_it(tables: dict[str, DataFrame]) -
 
 @pytest.mark.parametrize("as_of", [None, 0])
 def test_other_messages_come_in_order_with_any_part_size(spark: SparkSession, as_of: int | None) -> None:
-    """Rows of equal times and ids among them, and as many parts as it takes."""
+    """Some rows have equal times and ids, and two parts are needed."""
     from routing.schemas import MESSAGES
 
     rng = random.Random(7)
@@ -130,7 +130,7 @@ def test_other_messages_come_in_order_with_any_part_size(spark: SparkSession, as
     found = [row for part in parts for row in part["messages"].dicts()]
     times = [(row["enqueue_time"] if as_of is None else as_of, row["message_id"]) for row in found]
     assert times == sorted(times)
-    # Rows that are equal in all that decides may be left out at the end of a part, and no others.
+    # Only rows with the same deciding values as others may be left out at the end of a part.
     decides = ["message_id", "database_name", "is_initiator"] + (["enqueue_time"] if as_of is None else [])
     kinds = [
         {(*(row[name] for name in decides), row["to_broker_instance"] or "") for row in group}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ROWS, SEED = 400, 20260105
 BARE = {"instance_name": "hub", "database_name": "a", "conversation_id": "x", "is_initiator": True}
-# No capitals outside ASCII: of these Spark folds some.
+# These have no capitals outside ASCII, because Spark folds some of them.
 _TEXTS = ("a", "A", "b, c", "", None, "%s", "x" * 99 + "\U0001f600é")
 _IDS = ("id", " {} ", "{ID}", "00000000-0000-0000-0000-000000000000", "{", "", None)
 _ADDRESSES = ("LOCAL", " transport/", "tcp://far:4022", "TCP://[::1]", "far", "tcp://:1", "tcp://x y", "", None)
@@ -46,18 +46,18 @@ def _value(rng: random.Random, name: str, kind: str) -> Any:
 
 
 def random_tables() -> Tables:
-    """Rows with faults of all kinds, many keys doubled."""
+    """Return rows with all kinds of faults and many duplicate keys."""
     rng = random.Random(SEED)
     return {
         key: [{f.name: _value(rng, f.name, str(f.kind)) for f in INPUTS[key]} for _ in range(ROWS)] for key in KEYS
     }
 
 
-# Few dialogs are rows of the driver; of many Spark finds and counts what stands in them.
+# The driver holds few dialogs. Spark finds and counts the faults of many.
 few_and_many = pytest.mark.parametrize(
     "limits", [pytest.param(FRAME_LIMITS, id="few"), pytest.param(FrameLimits(held_rows=-1), id="as if many")]
 )
-# Python workers find those of a configuration that is too large for the driver.
+# Python workers find the faults of a configuration that is too large for the driver.
 on_workers = pytest.param(FrameLimits(driver_rows=-1), id="on workers")
 
 

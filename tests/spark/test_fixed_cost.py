@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.classic
-# Some more than there were when this was written: Delta's own jobs differ by how many parts of the log it reads.
+# These limits leave a margin, because the number of Delta's jobs depends on how many parts of the log it reads.
 MOST_JOBS, MOST_CALLS = 64, 4_300
 MOST_CALLS_OF_RESOLVE = 4_600
-# A tenth of the defaults: 200 parts of a shuffle, and 50 tasks of Delta each time that a query opens a table,
-# which is eight times here.
+# A tenth of the defaults: 200 partitions of a shuffle, and 50 tasks of Delta each time that a query opens a table.
+# Queries open a table eight times here.
 MANY_PARTS = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.shuffle.partitions": "20",
@@ -40,7 +40,7 @@ MOST_JOBS_OF_MANY_PARTS, MOST_TASKS_OF_MANY_PARTS = 44, 78
 def test_a_run_in_a_warm_session_has_few_jobs_and_calls(
     spark: SparkSession, demo: DemoRun, tmp_path: Path
 ) -> None:
-    # After the demo's own run, in the same session and over the same outputs.
+    # The run follows the demo's run, in the same session and over the same outputs.
     shutil.copytree(demo.folder / "out", tmp_path / "out")
     outputs = [f"output.{key}={tmp_path / 'out' / key}" for key in OUTPUTS]
     config = routing.load_config(str(demo.folder / "demo.yaml"), outputs)
@@ -50,10 +50,10 @@ def test_a_run_in_a_warm_session_has_few_jobs_and_calls(
         done = routing.run(spark, config)
     jobs = scheduler.numTotalJobs() - before
     assert done.row["rows_read"] > 12_000
-    # Calls of methods alone: what Java's objects are called, and when they are thrown away, is py4j's.
+    # Only calls of methods count. py4j decides when it looks up and releases Java objects.
     assert 20 < jobs <= MOST_JOBS
     assert 1_000 < commands["c"] <= MOST_CALLS
-    # Everything that takes time is part of a stage, and of one alone.
+    # All work that takes time belongs to exactly one stage.
     whole = (done.row["finished_at"] - done.row["started_at"]).total_seconds()
     assert set(done.row["stage_seconds"]) == {
         *("read", "validate", "lookups", "keys", "plan", "requests", "write", "counts", "rejected")
@@ -84,7 +84,7 @@ def _counting_jobs(spark: SparkSession) -> Iterator[Counter[str]]:
     context, counted = spark.sparkContext._jsc.sc(), Counter[str]()
     first = context.dagScheduler().numTotalJobs()
     yield counted
-    # Spark hears of the end of a task a moment after whoever asked for the rows.
+    # Spark's status learns of the end of a task a moment after the caller gets the rows.
     context.listenerBus().waitUntilEmpty()
     jobs, tracker = range(first, context.dagScheduler().numTotalJobs()), spark.sparkContext.statusTracker()
     infos = [info for info in map(tracker.getJobInfo, jobs) if info is not None]
@@ -130,6 +130,6 @@ def test_the_progress_of_a_slow_stage_is_shown(spark: SparkSession) -> None:
     assert {known for _, known in seen} == {4}
     assert {done for done, _ in seen} & {1, 2, 3}
     until = time.monotonic() + 10
-    # Spark hears of the end a moment after whoever asked for the rows.
+    # Spark's status learns of the end a moment after the caller gets the rows.
     while ask() is not None:
         assert time.monotonic() < until

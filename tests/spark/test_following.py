@@ -36,7 +36,7 @@ NOON = datetime(2026, 1, 5, 12, 30, tzinfo=timezone.utc)
 
 
 class Job:
-    """A job over the small estate, and a second one that nobody disturbs."""
+    """A job over the small estate, and a second job that never fails."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.folder = spark, folder
@@ -55,16 +55,16 @@ class Job:
         frame.write.format("delta").mode("append").save(str(self.folder / "in" / key))
 
     def reason(self, now: datetime = NOON) -> str | None:
-        """Why a run is needed."""
+        """Return the reason for a run, or None."""
         return find_reason(TableOpener.of_session(self.spark), self.config, now)
 
     def runs(self) -> int:
-        """The number of recorded runs."""
+        """Count the recorded runs."""
         first = Path(self.config.output["runs"].text, "_delta_log", f"{0:020}.json")
         return len(rows_at(self.config.output["runs"])) if first.exists() else 0
 
     def decided(self, config: Config | None = None) -> Counter[tuple[str, str]]:
-        """The last decisions of all messages."""
+        """Return the last decisions of all messages."""
         rows = routing.current_routes(self.spark, config or self.config).collect()
         return Counter((row["message_id"], row["reason"]) for row in rows)
 
@@ -83,7 +83,7 @@ class Job:
 
 @pytest.fixture
 def job(spark: SparkSession, tmp_path: Path) -> Job:
-    """A job without a run."""
+    """Return a job without a run."""
     return Job(spark, tmp_path)
 
 
@@ -103,7 +103,7 @@ def test_reasons_for_a_run(job: Job) -> None:
         assert job.reason() == f"tables.{key} has changed"
         routing.run(job.spark, job.config, now=NOON)
         assert job.reason() is None, key
-    # The route alone has brought the delayed message on its way.
+    # The new route was enough to send the delayed message.
     assert ("m4", "NETWORK_ADDRESS") in job.decided()
     job.spark.sql(f"RESTORE TABLE delta.`{job.config.output['runs'].text}` TO VERSION AS OF 1")
     assert job.reason() is not None
@@ -198,7 +198,7 @@ def test_the_command_follows_until_a_signal(job: Job) -> None:
         _wait_for(lambda: job.runs() == 1)
         time.sleep(3)
         assert job.runs() == 1
-        # Nothing but a route arrives.
+        # Only a route is new.
         job.append("routes", route("New", "//nowhere", "TCP://near.example:4022"))
         _wait_for(lambda: job.runs() == 2)
         job.append("messages", message(20, "//far"))

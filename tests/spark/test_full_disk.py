@@ -1,4 +1,4 @@
-"""The errors of Spark runs on a full disk and on a read-only disk."""
+"""Spark runs on a full disk or a read-only disk name the fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports beside runs, and imports by Spark that are ended after their commits."""
+"""Imports happen during runs, and imports by Spark end after any of their commits."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.classic
 
 @pytest.fixture(autouse=True)
 def _no_session_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have deltalake make tables although this process has a session, which may name another disk."""
+    """Let deltalake create tables although this process has a session, which may name another disk."""
     monkeypatch.setattr("routing.sessions.session.is_given", lambda: False)
 
 
 def outcomes(spark: SparkSession, folder: Path) -> dict[str, str | None]:
-    """The address that each message was sent to last."""
+    """Return the address that each message was last sent to."""
     stored = spark.read.format("delta").load(str(folder / "out" / "resolved_routes"))
     rows = sorted(stored.collect(), key=lambda row: row["attempt"])
     return {row["message_id"].split(":")[0][-1]: row["address"] for row in rows}
@@ -39,7 +39,7 @@ def outcomes(spark: SparkSession, folder: Path) -> dict[str, str | None]:
 def test_no_message_is_decided_by_routes_older_than_its_import(
     mode: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An import comes between the moments at which a run takes the versions of two inputs."""
+    """An import happens between the moments at which a run chooses the versions of two inputs."""
     import routing
     from routing.delta import spark_tables
 
@@ -59,7 +59,7 @@ def test_no_message_is_decided_by_routes_older_than_its_import(
         patch.setattr(spark_tables, "find", find_then_import)
         routing.run(spark, config, run_id="first")
     assert len(found) > 1
-    # The second message is of Tuesday, when the route led to the new address.
+    # The second message dates from Tuesday, when the route led to the new address.
     assert outcomes(spark, tmp_path).get("2") in (None, "TCP://new:4022")
     routing.run(spark, config, run_id="second")
     assert outcomes(spark, tmp_path)["2"] == "TCP://new:4022"

@@ -1,4 +1,4 @@
-"""Imports into tables by names of a catalog that are ended between two commits: the next import completes them."""
+"""The next import completes an import into catalog tables that ended between two commits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def by_name(folder: Path, schema: str, prefix: str) -> Config:
 
 
 def state_of(spark: SparkSession, schema: str, prefix: str) -> dict[str, list[str]]:
-    """Return the rows of all tables, the journal among them, without the times at which they were imported."""
+    """Return the rows of all tables, including the journal, without their times of import."""
     names = [row["tableName"] for row in spark.sql(f"SHOW TABLES IN {schema}").collect()]
     tables = {name.removeprefix(f"{prefix}_"): name for name in names if name.startswith(f"{prefix}_")}
     rows = {key: spark.table(f"{schema}.{name}").drop("imported_at").collect() for key, name in tables.items()}
@@ -47,7 +47,7 @@ def state_of(spark: SparkSession, schema: str, prefix: str) -> dict[str, list[st
 
 @pytest.mark.long
 def test_an_import_by_names_is_completed(spark: SparkSession, tmp_path: Path, schema: str) -> None:
-    """It ends between two tables. tests/unit/importing/test_half_imports.py tries each commit."""
+    """The import ends between two tables. tests/unit/importing/test_half_imports.py tries each commit."""
     opener = TableOpener.of_session(spark)
 
     def bring(prefix: str, name: str, at: datetime, **views: str) -> list[str]:

@@ -28,10 +28,9 @@ SUPPRESSED = NAMES[::2]
 
 
 def hostile_estate() -> Tables:
-    """For each name an instance with one database, one service and a route to it, all of that name.
+    """Return an instance for each name, with one database, one service and a route to it, all with that name.
 
-    One message to the service, one to a service that is not there (which asks for a route), one that is
-    rejected.
+    Each has a message to the service, one to an unknown service (which asks for a route), and a rejected one.
     """
     return merged([_named(number, name) for number, name in enumerate(NAMES)])
 
@@ -48,7 +47,7 @@ def _named(number: int, name: str) -> Tables:
             message(number, f"{name}?", **there, message_id=f"{name} asks"),
             message(number, name, **there, message_id=f"{name} faulty", conversation_id="no id"),
         ],
-        # A dialog that names its broker instance: an id is any text.
+        # The dialog names the hostile name as its broker instance, because an id may be any text.
         dialogs=[endpoint(1_000 + number, **there, far_service=name, far_broker_instance=name)],
     )
 
@@ -56,7 +55,7 @@ def _named(number: int, name: str) -> Tables:
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile") / FOLDER
-    # delta-rs writes to no folder of such a name.
+    # delta-rs cannot write to a folder with such a name.
     stored = save_estate(hostile_estate(), tmp_path_factory.mktemp("stored"), files=1)
     inputs = shutil.copytree(stored, folder / "in")
     file = folder / "job.yaml"
@@ -75,7 +74,7 @@ def phrase(capsys: pytest.CaptureFixture[str], job: Path, command: str, *options
 
 
 def assert_harmless(out: str) -> None:
-    """Nothing in a text for people moves the cursor, colours it or turns it round."""
+    """Assert that no character moves the cursor, or changes colours or the direction of text."""
     assert UNPRINTABLE.search(out.replace("\n", "")) is None
 
 

@@ -62,7 +62,7 @@ LAST_TIME = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=timezone.utc)
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two folders of exports, Monday's and Tuesday's."""
+    """Return two folders of exports, from Monday and Tuesday."""
     folder = tmp_path_factory.mktemp("exports")
     exports(folder / "first", MONDAY, **FIRST_VIEWS)
     exports(folder / "later", TUESDAY, **LATER_VIEWS)
@@ -71,7 +71,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _no_session_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have deltalake make tables although this process has a session, which may name another disk."""
+    """Let deltalake create tables although this process has a session, which may name another disk."""
     monkeypatch.setattr("routing.sessions.session.is_given", lambda: False)
 
 
@@ -105,7 +105,7 @@ def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[.
 
 
 def read_all(config: Config) -> Tables:
-    """Every row of every table, each as text, in order."""
+    """Return every row of every table as text, in order."""
     tables = {key: rows_at(where) for key, where in locations_of(config).items()}
     return {key: sorted(repr(sorted(row.items())) for row in rows) for key, rows in tables.items()}
 
@@ -133,7 +133,7 @@ def in_turn(config: Config, exported: Path, *openers: TableOpener) -> list[tuple
     seen.append((read_all(config), done.as_json()))
     done = import_script(last, config, exported / "change.sql", SCRIPT)
     seen.append((read_all(config), done.as_json()))
-    # Nothing is left to be done, whoever looks.
+    # Importing again with the other writer changes nothing.
     before = newest(config)
     import_script(first, config, exported / "change.sql", SCRIPT)
     assert newest(config) == before
@@ -160,7 +160,7 @@ def test_imports_by_spark_and_deltalake_in_turn_give_equal_tables(
 def table_with(
     spark: SparkSession, where: TableLocation, rows: list[dict[str, Any]], schema: Schema, *properties: str
 ) -> None:
-    """A table that Spark makes with these properties."""
+    """Create a table with these properties by Spark."""
     from routing.tables import sql_statements
 
     sql_statements.create_table(spark, where, schema)
@@ -189,7 +189,7 @@ def test_imports_keep_features_of_tables_made_by_spark(
     table_with(spark, where["routes"], [*theirs, deleted], ROUTES, "delta.enableDeletionVectors=true")
     spark.sql(f"DELETE FROM delta.`{where['routes'].text}` WHERE name = 'ToStock'")
     services = [{"instance_name": "OTHER", "database_name": "Shop", "NAME": name} for name in NAMES]
-    # In a spelling of its own.
+    # This column name has another spelling.
     spelled = Schema((*SERVICES.fields[:2], Field("NAME", ColumnKind.STRING)))
     table_with(spark, where["services"], services, spelled, "delta.columnMapping.mode=name")
     own = {**KNOWN_DIALOGS[3], "instance_name": "OTHER", "lifetime": LAST_TIME, "acknowledged_at": FIRST_TIME}
@@ -197,7 +197,7 @@ def test_imports_keep_features_of_tables_made_by_spark(
     mine = whole({**KNOWN_DIALOGS[0], "acknowledged_at": LAST_TIME}, DIALOGS)
     table_with(spark, where["dialogs"], [*ends, mine], DIALOGS)
     message = {
-        # As an older release has named it.
+        # Older releases used this form of id.
         "message_id": f"{dialog(1)}:I:0",
         "conversation_id": dialog(1),
         "is_initiator": True,
@@ -213,7 +213,7 @@ def test_imports_keep_features_of_tables_made_by_spark(
     done = import_views(TableOpener(lambda: spark, on_note=notes.append), config, [str(exported / "first")])
     writers = {line.partition(": ")[0]: line for line in notes if "written by" in line}
     spark_wrote = {key.partition(".")[2] for key, line in writers.items() if "written by Spark" in line}
-    # Once there is a session, it makes the tables that are missing.
+    # An existing session creates the missing tables.
     kept_tables = {"observed_routing", "imports", "unfinished_imports"}
     assert spark_wrote == {"routes", "services", "databases", "instances", *kept_tables}
     assert "written by deltalake" in writers["tables.dialogs"]
@@ -267,7 +267,7 @@ def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Cal
     assert resolve("run 1") == (2, 2, 0, ())
     assert bring(no_spark(), "export 2", at[1], 5) == 3
     assert bring(by_spark("messages"), "export 3", at[2], 6) == 1
-    # The third export came after three of these messages were seen waiting.
+    # Three of these messages were already waiting before the third export.
     assert resolve("run 2") == (4, 4, 0, (AS_NOW.format("2026-01-05T14:00:00Z"),))
     history = DeltaTable(config.tables["messages"].text).history()
     assert [commit["operation"] for commit in history] == ["MERGE", "WRITE", "WRITE", "CREATE TABLE"]
@@ -275,7 +275,7 @@ def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Cal
     assert sorted((row["message_id"], row["outcome"], row["run_id"]) for row in found) == [
         (f"{dialog(1)}:I:{number}:Shop", "SENT", "run 1" if number < 2 else "run 2") for number in range(6)
     ]
-    # Nothing new, nothing decided.
+    # Without new messages, nothing is decided.
     assert resolve("run 3") == (0, 0, 0, ())
     rows = spark.read.format("delta").load(str(config.output["resolved_routes"]))
     stored = DeltaTable(str(config.output["resolved_routes"])).to_pyarrow_dataset()
@@ -286,10 +286,10 @@ def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Cal
             assert list(groups.rows("instance_name", "min_decided_at")) == [("HUB", earliest)]
 
 
-# At which time it is said: test_imported.
+# test_imported checks the exact time of the note.
 @pytest.mark.parametrize("hours", [-1, pytest.param(0, marks=pytest.mark.long)])
 def test_a_time_before_the_newest_import(spark: SparkSession, tmp_path: Path, hours: int) -> None:
-    """Only routes have a history: a run as of a time before an import of all else says so."""
+    """Only routes have a history, so a run as of a time before the other tables' import adds a note."""
     import routing
 
     as_of = MONDAY + timedelta(hours=hours)
@@ -304,7 +304,7 @@ def test_a_time_before_the_newest_import(spark: SparkSession, tmp_path: Path, ho
 def test_two_imports_at_once_by_spark(
     exported: Path, tmp_path: Path, by_spark: Callable[..., TableOpener], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where there is no lock file, an import by Spark sees that one by deltalake has written since it read."""
+    """Without a lock file, an import by Spark notices that one by deltalake has written since it read."""
     from routing.delta import run_lock
     from routing.errors import StorageError
 

@@ -1,4 +1,4 @@
-"""Files and tables where the session looks: exports read by it, and a default file system that is not the disk."""
+"""The session reads exports, and its default file system may be another one than the disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("deltalake")
 SERVICES = "instance_name,database_name,exported_at,name\n{},Shop,2026-01-05T18:00:00Z,//{}\n"
-# Folders and names of files that a shell, a URI or Spark's patterns would take for something else.
+# Names of folders and files that a shell, a URI or Spark's patterns would misread.
 HOSTILE = (
     *("a b", "50%20", "x[1]", "{y,z}", "st*r", "q?", "Grüße-貨", "back\\slash", "#1", "a+b", "k=v", "it's", 'q"'),
     *("com,ma", "$HOME"),
@@ -80,14 +80,14 @@ def test_exports_are_read_alike_by_the_session(spark: SparkSession, exported: Pa
     expected = {"P", "Q", "R", *(f"J{number}" for number in range(len(HOSTILE)))}
     assert {row["instance_name"] for row in here.rows["services"]} == expected
     assert {view: len(rows) for view, rows in here.rows.items()} == {"services": 18, "databases": 2, "routes": 3}
-    # If the name of a file does not show that it is no export, its content does.
+    # A file is skipped because of its name or its content.
     unread = Counter(note.rpartition(": not read, ")[2][:26] for note in here.notes)
     assert unread == {
         "neither its name nor its c": 16,
         "its name does not end in a": 1,
         "it is not text": 1,
     }
-    # Each place is named as the user gave it.
+    # Each file is named with the path that the user gave.
     paths = str(there).replace(f"file:{exported}", str(exported))
     assert paths == str(here)
     assert str(there).count(uri) > len(HOSTILE)
@@ -113,7 +113,7 @@ def test_unreadable_files_are_named(spark: SparkSession, tmp_path: Path) -> None
     (tmp_path / "nothing").mkdir()
     write(tmp_path / "one" / "routes.csv", EXPORTED_ROUTES)
     write(tmp_path / "one" / "_routes.csv", EXPORTED_ROUTES)
-    # Of files without a byte Spark makes no rows.
+    # Spark returns no row for an empty file.
     write(tmp_path / "empty" / "routes.csv", "")
     for named, why in (
         (f"file:{tmp_path}/none", "there is no such file"),
@@ -128,7 +128,7 @@ def test_unreadable_files_are_named(spark: SparkSession, tmp_path: Path) -> None
         assert f"'{named}' cannot be read: " in str(caught.value)
         assert why in str(caught.value)
 
-    # Gone, and of another size, since it was listed.
+    # The file is deleted, or changes its size, after it was listed.
     for content in (None, "name\n"):
         write(tmp_path / "one" / "routes.csv", EXPORTED_ROUTES)
         [file] = reach(f"file:{tmp_path}/one").iterdir()
@@ -145,7 +145,7 @@ def another_disk(spark: SparkSession, path: Path, behind: Path) -> Iterator[Spar
     name = f"sbroute-{abs(hash(path))}"
     session.conf.set("fs.defaultFS", f"viewfs://{name}/")
     session.conf.set(f"fs.viewfs.mounttable.{name}.link.{path}", f"file://{behind}")
-    # What the command's own session has, and this test could do without.
+    # The command's session has this setting. The test only gets faster by it.
     session.conf.set("spark.sql.shuffle.partitions", "1")
     yield session
 
@@ -159,7 +159,7 @@ def test_a_default_file_system_that_is_not_the_disk(spark: SparkSession, tmp_pat
     path, behind = tmp_path / "estate", tmp_path / "behind"
     save_estate(small_estate(), behind, files=1)
     write(behind / "exports" / "services.csv", SERVICES.format("THERE", "there"))
-    # Another table of the very same path; and where outputs belong, a file that no lock could lie beside.
+    # This disk has another table at the same path, and a file at the path of the outputs' folder.
     store_local(arrow_of([route("Decoy", None, "LOCAL")], ROUTES), path / "routes")
     write(path / "out", "a file")
     with another_disk(spark, path, behind) as session:

@@ -1,4 +1,4 @@
-"""Import of events by Spark: the same rows as without it, and the same file twice changes nothing."""
+"""Spark imports the same events as without it, and importing a file twice changes nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def configured(folder: Path, tables: dict[str, list[dict[str, Any]]]) -> Config:
 
 
 def brought_in(opener: TableOpener, config: Config, file: Path) -> ImportResult:
-    # Several batches, each of which is a commit.
+    # The import has several batches, and each is a commit.
     return import_events(opener, config, [str(file)], on_this_disk, now=NOW, rows_at_once=150)
 
 

@@ -64,7 +64,7 @@ ESTATE = {
         message(4, "//late", enqueue_time=_time("12:45")),
         message(5, "//never"),
         message(6, "//late", database_name=None),
-        # Of these three the second is first by its sequence number; the faulty one does not compete.
+        # The second of these three is kept for its sequence number, because the third is faulty.
         message(7, "//far", message_sequence_number=9),
         message(7, "//stock", message_sequence_number=8, conversation_id=conversation(7)),
         message(7, "//stock", message_sequence_number=1, database_name="Nowhere"),
@@ -73,7 +73,7 @@ ESTATE = {
 }
 SECOND = [
     message(9, "//late", enqueue_time=_time("13:30")),
-    # Stored already: once delivered, once delayed, once faulty besides. A rejected one may come again.
+    # The ids of m1 (delivered), m3 (delayed) and m2 (now also faulty) are stored. A rejected id may come again.
     message(1, "//far"),
     message(3, "//far"),
     message(2, "//far", conversation_id="no guid"),
@@ -92,7 +92,7 @@ def _config(folder: Path, *overrides: str) -> Config:
 
 
 def _tables(config: Config) -> dict[str, Table]:
-    """The output tables as anybody reads them, without Spark."""
+    """Return the rows of the output tables, read without Spark."""
     return {key: rows_at(config.output[key]) for key in (*OUTPUTS, "pending_messages")}
 
 
@@ -126,7 +126,7 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stor
     runs = [routing.run(spark, config, run_id="first", now=_at(13))]
     first = _tables(config)
     save_estate({"messages": SECOND}, folder / "in", files=1)
-    # Rewrites all files, and adds no row.
+    # This rewrites all files, but adds no row.
     spark.sql(f"OPTIMIZE delta.`{folder / 'in' / 'messages'}`")
     with hooked(once("before runs", kill)), pytest.raises(Killed):
         routing.run(spark, config, run_id="killed", now=_at(13, 45))
@@ -161,7 +161,7 @@ def _decided(rows: Table, run_id: str) -> dict[tuple[str, int], tuple[Any, ...]]
 FIRST = {
     ("m1", 1): (_at(12), "DELIVERED", "LOCAL_SERVICE", "Stock"),
     ("m2", 1): (_at(12), "SENT", "NETWORK_ADDRESS", "Far"),
-    # The first to ask for //late by time of decision is m4's elder.
+    # m3 is decided before m4, so it asks for //late first.
     ("m3", 1): (_at(12, 30), "DELAYED", "ROUTE_REQUESTED", None),
     ("m4", 1): (_at(12, 45), "DELAYED", "NO_ROUTE", None),
     ("m5", 1): (_at(12), "DELAYED", "ROUTE_REQUESTED", None),
@@ -193,7 +193,7 @@ def test_the_first_run_takes_every_message(story: Story) -> None:
         ("m7", 9, ("DUPLICATE_MESSAGE_ID",)),
         ("m8", 8, ("CONVERSATION_ID_NOT_A_GUID",)),
     ]
-    # The sender of m6, which came over the network, tries again itself.
+    # m6 came over the network, so its sender tries again.
     assert _pending(story.first["pending_messages"]) == {
         "m3": (1, _at(12, 30), "ROUTE_REQUESTED", "first"),
         "m4": (1, _at(12, 45), "NO_ROUTE", "first"),
@@ -227,7 +227,7 @@ def test_the_second_run_decides_new_messages_and_retries_delayed_ones(story: Sto
         ("m2", 2, ("CONVERSATION_ID_NOT_A_GUID", "DUPLICATE_MESSAGE_ID")),
         ("m3", 3, ("DUPLICATE_MESSAGE_ID",)),
     ]
-    # The decision on m3, m4 and m5 is the one of the first run: their conversations wait, or nothing has a route.
+    # The decisions on m3, m4 and m5 are unchanged: their conversations wait, or no route exists.
     assert _pending(story.second["pending_messages"]) == {
         "m3": (1, _at(12, 30), "ROUTE_REQUESTED", "first"),
         "m4": (1, _at(12, 45), "NO_ROUTE", "first"),
@@ -286,7 +286,7 @@ def test_current_routes_has_the_last_row_of_each_message(later: LaterStory) -> N
 
 ROWS_OF_RUNS = [
     ("first", "incremental", _at(13), 10, 7, 0, 3),
-    # Five new rows and three that are tried again.
+    # Five new rows, and three that are tried again.
     ("second", "incremental", _at(14), 8, 2, 3, 3),
     ("third", "incremental", _at(15), 4, 4, 0, 0),
     ("idle", "incremental", _at(16), 0, 0, 0, 0),
@@ -344,7 +344,7 @@ def test_incremental_runs_continue_after_a_full_run(spark: SparkSession, tmp_pat
     config = _config(tmp_path)
     routing.run(spark, _config(tmp_path, "resolve.mode=full"), run_id="full")
     from_full = rows_at(config.output["resolved_routes"])
-    # A full run does not look for doubled ids; the others are as they were at their first attempt.
+    # A full run does not look for duplicate ids. Other messages have the decisions of their first attempt.
     singles = {key: row for key, row in _decided(from_full, "full").items() if key[0] in ("m4", "m5", "m6", "m9")}
     assert singles == {
         **{key: FIRST[key] for key in FIRST if key[0] in ("m4", "m5", "m6")},

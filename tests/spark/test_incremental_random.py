@@ -1,4 +1,4 @@
-"""Random estates in incremental runs, with every output row compared with the tests' own resolver.
+"""Incremental runs over random estates write the same rows as the tests' own resolver.
 
 Messages and outputs are tables of a catalog, so that catalog names and the view are tested too.
 """
@@ -29,7 +29,7 @@ OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "pendin
 
 @pytest.fixture
 def catalog(spark: SparkSession) -> Iterator[str]:
-    """A schema of the session's catalog, empty before and gone afterwards."""
+    """Create an empty schema of the session's catalog, and drop it afterwards."""
     spark.sql("CREATE SCHEMA increments")
     yield "increments"
     spark.sql("DROP SCHEMA increments CASCADE")

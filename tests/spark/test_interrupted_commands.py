@@ -45,7 +45,7 @@ def _interrupt(arguments: Sequence[str], within: float, folder: Path, *texts: st
     time.sleep(at)
     begun = time.monotonic()
     if to_all:
-        # As a terminal does, to whatever has not left its group.
+        # A terminal also sends the signal to all processes that have not left its group.
         os.killpg(process.pid, number)
     else:
         process.send_signal(number)
@@ -63,7 +63,7 @@ def _interrupt(arguments: Sequence[str], within: float, folder: Path, *texts: st
 
 
 def _seconds(arguments: Sequence[str]) -> float:
-    """How long a command takes that is left alone."""
+    """Run a command without a signal, and return its duration."""
     begun = time.monotonic()
     done = ended(started(["-m", "routing", *arguments]), 400)
     assert done.code == 0, done
@@ -85,7 +85,7 @@ def test_resolve(spark: SparkSession, tmp_path: Path) -> None:
         assert counts == (done.code == 0 or " counts, " in done.err), done
         assert not (again.folder / "out" / "runs.lock").exists()
         if counts:
-            # Another run would try the delayed messages once more.
+            # Another run would try the delayed messages again.
             break
     else:
         _seconds(line)
@@ -93,7 +93,7 @@ def test_resolve(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_while_spark_starts(tmp_path: Path) -> None:
-    """Java is a shell script at first, then a program that makes a command line, then Spark itself."""
+    """The Java process is first a shell script, then a program that prints a command line, then Spark itself."""
     line = ["demo", "--engine", "spark", "--out", str(tmp_path / "demo")]
     for _ in range(2 * SIGNALS):
         done = _interrupt(line, 5, tmp_path / "temporary", NOTHING, NO_DEMO)

@@ -1,4 +1,4 @@
-"""Jobs of some instances each: what they read and write, and their common view."""
+"""Jobs with a part of the instances each read and write only these, and share a view."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPOKES = ("spoke_1", "spoke_2", "spokes1")
 
 @pytest.fixture
 def schema(spark: SparkSession) -> Iterator[str]:
-    """A schema of the catalog."""
+    """Create a schema of the catalog."""
     spark.sql("CREATE SCHEMA jobs")
     yield "jobs"
     spark.sql("DROP SCHEMA jobs CASCADE")
@@ -64,7 +64,7 @@ def test_a_job_reads_only_its_instances(spark: SparkSession, tmp_path: Path, mod
         "spokes": _job(tmp_path, "spokes", "['spoke_*', unlisted]", f"resolve.mode={mode}"),
     }
     rows = {name: routing.run(spark, job).row for name, job in jobs.items()}
-    # One message of the small estate is of an instance "spoke", which no pattern matches.
+    # One message of the small estate belongs to an instance "spoke", which no pattern matches.
     assert (rows["hub"]["rows_read"], rows["spokes"]["rows_read"]) == (6, 3)
     assert _read(jobs["hub"]) == {"hub"}
     assert _read(jobs["spokes"]) == {"spoke_1", "spoke_2", "unlisted"}

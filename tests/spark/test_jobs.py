@@ -1,4 +1,4 @@
-"""The scripts for spark-submit: each runs the command of its name, and its exit status survives."""
+"""Each script for spark-submit runs the command of its name, and returns its exit status."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(sys.prefix, "bin")
-# What a job needs on its command line besides.
+# The arguments that a job needs in addition to the configuration.
 ARGUMENTS = {
     "import_": ("catalog", "exports"),
     "diff": ("--against", "other.yaml"),
     "report": ("--out", "report.html"),
 }
-# What reads files alone.
+# The jobs that only read files.
 WITHOUT_CONFIGURATION = ("check",)
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
@@ -39,7 +39,7 @@ def test_a_job_ends_with_the_exit_code_of_its_command(
 
 
 def test_spark_submit_ends_with_the_exit_code_of_the_command(tmp_path: Path) -> None:
-    """Of one: the scripts differ in the name of their command alone."""
+    """One script is enough, because they differ only in the name of their command."""
     missing = tmp_path / "missing.yaml"
     ended = _submitted(tmp_path, ROOT / "jobs" / "resolve.py", "--config", str(missing))
     assert ended.returncode == 2, ended.stderr
@@ -50,7 +50,7 @@ def test_spark_submit_ends_with_the_exit_code_of_the_command(tmp_path: Path) -> 
 def _submitted(folder: Path, job: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(TOOLS / "spark-submit"), str(job), *arguments],
-        # spark-submit looks for its home and its Python on the PATH; a job need not find an installed package.
+        # spark-submit looks for its home and its Python on the PATH. A job does not need an installed package.
         env={
             **os.environ,
             "PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}",

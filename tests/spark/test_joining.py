@@ -25,7 +25,7 @@ from tests.stored import config_of, save_estate
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Columns of what messages make.
+# Columns of the tables that are made from messages.
 OF_MESSAGES = {"message_id", "requests", "choices"}
 NAMES = ["//short", "//" + "n" * 1_000_000, None]
 
@@ -44,7 +44,7 @@ def test_a_side_has_the_size_of_its_texts(spark: SparkSession) -> None:
     assert note.startswith("names are over broadcast_limit (1000")
     assert note.endswith("both sides are shuffled to join them (shuffled hash join)")
     assert BroadcastBudget(1_100_000).join_side("names", long).fits
-    # What a task would hold of it is sorted where that is too much.
+    # If a task would hold too much of a side, the join sorts instead.
     small_tasks = BroadcastBudget(1_000_000, task_bytes=500_000)
     assert small_tasks.join_side("names", long).join_hint == "merge"
     assert small_tasks.notes[0].endswith("(sort-merge join)")
@@ -72,12 +72,12 @@ def test_the_number_of_rows_may_be_enough(spark: SparkSession) -> None:
 
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
-    """Every frame that a run keeps or writes, in their order."""
+    """Record every frame that a run keeps or writes, in order."""
     seen: list[DataFrame] = []
     keep, keep_counted, hold = FrameCache.keep, FrameCache.keep_counted, FrameCache.hold
     put = spark_tables.put
 
-    # Rows that the driver holds would not tell where they come from.
+    # The plan of rows that the driver holds would not show their source.
     def keep_others(self: FrameCache, small: DataFrame, most_rows: int | None = None) -> DataFrame:
         seen.append(small)
         return small if {*MESSAGES.names} <= {*small.columns} else keep(self, small, most_rows)
@@ -110,7 +110,7 @@ def test_runs_over_the_limit_agree(
     """A full run and two incremental ones equal the tests' own resolver, with hashed and then sorted sides."""
     tables = joined(draw_estates(random.Random(SEED), 6, 40))
     first, *others = (tables["messages"][number::3] for number in range(3))
-    # A full run does not look for doubled ids.
+    # A full run does not look for duplicate ids.
     ids = Counter((row.get("instance_name"), row.get("message_id")) for row in first)
     first = [row for row in first if ids[row.get("instance_name"), row.get("message_id")] == 1]
     inputs, out = save_estate({**tables, "messages": []}, tmp_path / "in", 1), tmp_path / "out"
@@ -120,14 +120,14 @@ def test_runs_over_the_limit_agree(
     notes = []
 
     def run(number: int, part: list[Row], now: datetime) -> dict[str, list[Row]]:
-        # A task holds no row of the last run's sides.
+        # In the last run, a task may hold no row of a side.
         limits = FrameLimits(task_bytes=0) if number == 2 else FrameLimits()
         save_estate({"messages": part}, inputs, files=1)
         mode = "incremental" if number else "full"
         settings = ("resolve.broadcast_limit=1B", f"resolve.mode={mode}")
         pending = f"output.pending_messages={out / 'pending_messages'}"
         config = config_of(inputs, out, pending, *settings)
-        # What is kept in storage is let go with the run, and with it where its rows came from.
+        # The run would release its stored frames, and their plans would no longer show the source.
         with monkeypatch.context() as patch:
             patch.setattr(FrameCache, "release", lambda self: None)
             engine = spark_engine(TableOpener.of_session(spark), limits)

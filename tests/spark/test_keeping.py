@@ -21,7 +21,7 @@ from tests.plans import printed_plan
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# In the hour that New York's clocks, the tests' session zone, show twice.
+# This hour occurs twice in New York, the time zone of the tests' session.
 TWICE = datetime(2026, 11, 1, 6, 30, 0, 123456, tzinfo=timezone.utc)
 ROUTES = [route("R", None, "LOCAL", valid_from=TWICE), route("S", None, "LOCAL")]
 INSTANCES = [
@@ -30,7 +30,7 @@ INSTANCES = [
     instance("third", addresses=[]),
 ]
 
-# The tables of three rows are too many to be held.
+# With this limit, tables of three rows are too large to be held.
 HELD_TWO = FrameLimits(held_rows=2)
 
 
@@ -48,14 +48,14 @@ def test_rows_held_by_the_client_equal_the_source(spark: SparkSession) -> None:
     }
     held_frames = {key: FrameCache(HELD_TWO).hold(frame) for key, frame in stored_frames.items()}
     assert frames.rows_of(held_frames["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
-    # Two rows are as many as are held.
+    # At most two rows are held.
     assert held_frames["instances"] is stored_frames["instances"]
     assert (held_frames["routes"] is stored_frames["routes"]) is not frames.has_arrow()
     with FrameCache(HELD_TWO) as frame_cache:
         kept_frames = {key: frame_cache.keep(frame) for key, frame in stored_frames.items()}
         assert frames.rows_of(kept_frames["instances"]) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
         assert frames.rows_of(kept_frames["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
-        # Rows that are handed over without Arrow are kept as well.
+        # Without Arrow, the frame of two rows is kept as well.
         assert [frame is kept_frames["instances"] for frame in frame_cache.frames] == [False] * (
             not frames.has_arrow()
         ) + [True]
@@ -66,7 +66,7 @@ def test_rows_held_by_the_client_equal_the_source(spark: SparkSession) -> None:
 
 
 def test_long_rows_are_not_held_by_the_client(spark: SparkSession) -> None:
-    """A few rows may be many bytes: one name of a million characters is enough."""
+    """A few rows may have many bytes, for example in one long name."""
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
     names = INSTANCES_SCHEMA.names
@@ -117,7 +117,7 @@ def test_a_client_carries_much_less_than_it_may_send() -> None:
 
 @pytest.mark.core
 def test_kept_frames_are_computed_once(spark: SparkSession, tmp_path: Path) -> None:
-    """Kept in a classic session and on Spark Connect: once its files are gone a table can be read no other way."""
+    """The frame is kept in a classic session and on Spark Connect, because its rows outlive the table's files."""
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
     table = tmp_path / "instances"
@@ -178,7 +178,7 @@ def test_few_rows_are_kept_exactly(spark: SparkSession, monkeypatch: pytest.Monk
 def test_few_rows_are_kept_without_the_plan_that_made_them(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A frame kept of frames that are kept would print the plans of all, each as often as it is read."""
+    """Otherwise the plan of a kept frame would include those of all kept frames that it reads, repeatedly."""
     for has_arrow in _with_and_without_arrow():
         monkeypatch.setattr(cached_frames, "has_arrow", lambda known=has_arrow: known)
         lengths = []
@@ -193,10 +193,10 @@ def test_few_rows_are_kept_without_the_plan_that_made_them(
         assert lengths[-1] < 3000, (has_arrow, lengths)
 
 
-# Of runs test_not_utf8 bounds what is printed; the test above has frames that are kept of each other.
+# test_not_utf8 limits the printed plans of runs. The test above covers kept frames that read each other.
 @pytest.mark.long
 def test_many_requests_print_no_longer_plans_than_few(spark: SparkSession) -> None:
-    """Requests in databases and in msdb, on record and not: each of these frames is made of those before it."""
+    """Requests are in databases and in msdb, on record and new. Each of these frames reads the earlier ones."""
     case = next(one for one in askers.CASES if one.record and any(m.database == "Parts" for m in one.messages))
     tables = frames_of(spark, askers.estate_of(case))
     lengths = []
@@ -262,7 +262,7 @@ def test_few_rows_are_read_without_being_stored(
     frame_cache = _Watched(FrameLimits(held_rows=3, held_bytes=held_bytes))
     with frame_cache:
         cached = frame_cache.keep_sized(three, most_rows)
-        # Without Arrow what Python workers hand over is stored.
+        # Without Arrow, rows from Python workers are stored.
         assert frame_cache.has_stored is (is_stored or not frames.has_arrow())
         assert cached.size is not None
         assert frames.rows_of(cached.rows) == _whole(INSTANCES, INSTANCES_SCHEMA.names)

@@ -33,7 +33,7 @@ def test_jobs_of_a_run_and_the_users_own_description(spark: SparkSession, tmp_pa
     context.listenerBus().waitUntilEmpty()
     jobs = range(first, context.dagScheduler().numTotalJobs())
     descriptions = [context.statusStore().job(job).description().get() for job in jobs]
-    # Delta puts words of its own around the description.
+    # Delta adds words around the description.
     labels = [re.search(r"sbroute night(?:: ([a-z ]+))?", text) for text in descriptions]
     assert [text for text, label in zip(descriptions, labels, strict=True) if label is None] == []
     stages = {label[1].strip() for label in labels if label is not None and label[1]}

@@ -1,4 +1,4 @@
-"""Lint finds the same in DataFrames as in Arrow tables, and returns its rows to Spark."""
+"""Lint has the same findings for DataFrames and Arrow tables, and converts its rows for Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_frames_and_arrow_tables_are_linted_alike(spark: SparkSession) -> None:
     from routing.lint.linting import lint
     from routing.schemas import RESOLVED_ROUTES
 
-    # Dialogs and requests in a DataFrame are looked through before they are read.
+    # Spark searches dialogs and requests for doubtful rows before the driver reads them.
     random = random_tables()
     tables = merged([all_estates(), {key: random[key] for key in ("dialogs", "route_requests")}])
     plain = lint(arrow(tables), now=NOW, suppress=QUIET, resolved=arrow_of(RESOLVED, RESOLVED_ROUTES))

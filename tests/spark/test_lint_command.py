@@ -1,4 +1,4 @@
-"""``sbroute lint --messages`` of tables that only Spark reads."""
+"""``sbroute lint --messages`` uses Spark for tables that only Spark can read."""
 
 from __future__ import annotations
 

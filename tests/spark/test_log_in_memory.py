@@ -1,4 +1,4 @@
-"""The log in memory, which is explored in every state of two runs, behaves like Delta."""
+"""The log in memory, on which tests visit every state of two runs, behaves like Delta."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class OnDelta:
 
 @pytest.fixture
 def catalog(spark: SparkSession) -> Iterator[str]:
-    """A schema of the session's catalog, gone afterwards."""
+    """Create a schema of the session's catalog, and drop it afterwards."""
     spark.sql("CREATE SCHEMA in_memory")
     yield "in_memory"
     spark.sql("DROP SCHEMA in_memory CASCADE")

@@ -1,4 +1,4 @@
-"""Messages listed by Spark and by Arrow: equal rows, counts and sentences about them."""
+"""Spark and Arrow list messages with equal rows and counts."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 
 
 def test_both_engines_give_equal_rows(spark: SparkSession) -> None:
-    """Each operation is held to one table on both engines by test_spark_traffic: here they work together."""
+    """test_spark_traffic tests each operation on both engines. Here the operations work together."""
     rows = {"resolved_routes": RESOLVED, "observed_routing": OBSERVED, "imports": IMPORTS}
     schemas = {"resolved_routes": RESOLVED_ROUTES, "observed_routing": OBSERVED_ROUTING, "imports": IMPORTS_SCHEMA}
     here = {key: arrow_of(found, schemas[key]) for key, found in rows.items()}
     there = {key: frame_of(spark, found, schemas[key]) for key, found in rows.items()}
-    # The oldest that is stuck is not among those that are listed.
+    # The oldest stuck message is not among the listed ones.
     asked = ask(waiting=True, outcomes=["DELAYED"], limit=1)
     wanted = list_messages(here, asked, now=NOW)
     assert (wanted.total, wanted.oldest_stuck) == (3, 4 * 3600)
     assert list_messages(there, asked, now=NOW) == wanted
-    # What waits is known by one, and the messages by the other.
+    # One engine reads the waiting messages, and the other the decisions.
     waiting = ask(waiting=True)
     wanted = list_messages(here, waiting, now=NOW)
     assert [row["message_id"] for row in wanted.messages] == ["a3", "a7", "a2", "a4"]
@@ -47,7 +47,7 @@ def test_both_engines_give_equal_rows(spark: SparkSession) -> None:
     assert wanted.messages.to_spark(spark).count() == 4
 
 
-# explain reads files of Spark's in make test, and test_spark_traffic asks both engines the same.
+# The short tests also read files that Spark wrote (test_explain), and compare both engines (test_spark_traffic).
 @pytest.mark.long
 @pytest.mark.classic
 def test_arrow_lists_messages_in_files_that_spark_wrote(spark: SparkSession, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.core, pytest.mark.matrix]
 FEED, TRACKING = "'delta.enableChangeDataFeed' = 'true'", "'delta.enableRowTracking' = 'true'"
 VECTORS, MAPPING = "'delta.enableDeletionVectors' = 'true'", "'delta.columnMapping.mode' = 'name'"
-# What happens to every table of the story, a version each from 1 on.
+# The history of each table. The first statement makes version 1.
 STORY = (
     "INSERT INTO {t} VALUES ('a'), ('b')",
     "DELETE FROM {t} WHERE message_id = 'a'",
@@ -85,7 +85,7 @@ class Refused(Exception):
 
 @pytest.fixture
 def paths_refused(spark: SparkSession, post: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing in the schema can be read by its path."""
+    """Refuse to read tables of the schema by path."""
     reader, session = type(spark.read), type(spark)
 
     def refusing(was: Any) -> Any:
@@ -124,7 +124,7 @@ def _ids(found: AppendedRows | ClosedDetection) -> list[str]:
 
 
 def _tables(spark: SparkSession, version: int) -> Iterator[tuple[Any, TableVersion]]:
-    """Each way, with a table of the story on which it is open, at a version."""
+    """Return each detection with a table for which it is possible, at a version."""
     logs = {name: TableLog(ExistingSession(spark), _named(name, 0).location) for name in KINDS}
     return ((way, TableVersion(_named(name, version), logs[name])) for name, way in WAYS)
 
@@ -136,7 +136,7 @@ def test_appends_from_feed_and_log(spark: SparkSession) -> None:
         found = access.read(spark, table, 2)
         rows = sorted((row["message_id"], row["hops_remaining"]) for row in found.rows.collect())
         assert (access, rows, found.count) == (access, [("c", None), ("d", None), ("e", 7)], 3)
-        # What is not of the contract is left alone.
+        # Columns outside the contract are ignored.
         assert found.rows.columns == ["message_id", "hops_remaining"]
     for access, table in _tables(spark, 5):
         assert (access, access.read(spark, table, 3).count) == (access, 0)
@@ -211,12 +211,12 @@ def test_table_properties_enabled_between_versions(spark: SparkSession, request:
         f"MERGE INTO post.late AS t {merged} THEN UPDATE SET message_id = 'z' WHEN NOT MATCHED THEN INSERT *",
     ):
         spark.sql(statement)
-    # The log tells what the feed does not.
+    # The log has these rows, but the feed does not.
     assert _ids(_new(spark, "late", 0, 5)) == ["a", "b", "c", "d"]
     request.getfixturevalue("paths_refused")
     with pytest.raises(InputError, match=r"feed was not on .* after 0") as caught:
         _new(spark, "late", 0, 5)
-    # It is on by now.
+    # The feed is on by now.
     assert "SET TBLPROPERTIES" not in str(caught.value)
     assert "run once with --set resolve.mode=full" in str(caught.value)
     found = _new(spark, "late", 1, 5)
@@ -232,7 +232,7 @@ def test_table_properties_enabled_between_versions(spark: SparkSession, request:
 
 
 def _store(spark: SparkSession, folder: Path, name: str, properties: str) -> None:
-    """Store an estate. Only its messages are a table of the catalog."""
+    """Store an estate in which only messages has a catalog name."""
     stored = spark.read.format("delta").load(str(save_estate(small_estate(), folder / "in", files=1) / "messages"))
     columns = ", ".join(f"{column} {kind}" for column, kind in stored.dtypes)
     spark.sql(f"CREATE TABLE post.{name} ({columns}) USING delta TBLPROPERTIES ({properties})")
@@ -267,7 +267,7 @@ def test_runs_in_a_catalog_without_path_access(
     _append(spark, name, message(8, "//far"), message(1, "//far"), message(9, "//stock", instance_name="spoke"))
     spark.sql(f"OPTIMIZE post.{name}")
     second = routing.run(spark, _config(tmp_path, name), run_id="second").row
-    # One id was there before and one instance is unknown. The message that waits for a route still waits.
+    # One id is a duplicate and one instance is unknown. The message that waits for a route still waits.
     assert (second["rows_read"], second["rows_resolved"], second["rows_rejected"]) == (4, 1, 2)
     assert second["rows_unchanged"] == 1
     rows = rows_of(spark.read.format("delta").load(str(tmp_path / "out" / "resolved_routes")))
@@ -287,10 +287,10 @@ def test_vacuumed_files_of_a_full_run_are_reported(
     _append(spark, "vacuumed", message(8, "//far"))
     before = list((post / "vacuumed").glob("*.parquet"))
     spark.sql("OPTIMIZE post.vacuumed")
-    # As VACUUM does it, which looks for them by thousands of tasks.
+    # VACUUM would do the same, but with thousands of tasks.
     for file in before:
         file.unlink()
-    # Those that came in since are missed first.
+    # The missing files of appended rows are noticed first.
     with pytest.raises(InputError, match=r"files that were appended to .* have been vacuumed"):
         routing.run(spark, _config(tmp_path, "vacuumed"))
     known = TableSnapshot(TableLocation("post.vacuumed", is_name=True), 1)

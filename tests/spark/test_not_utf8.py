@@ -1,4 +1,4 @@
-"""Bytes that are no UTF-8 in tables that Spark reads: set aside, or a fault, just as where Arrow reads them."""
+"""Spark handles bytes that are not UTF-8 like Arrow: it rejects the message, or reports a fault."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.core
 NOW = datetime(2026, 1, 5, 13, tzinfo=timezone.utc)
-# The first and the last of each kind of byte that UTF-8 tells apart, and ASCII.
+# The first and last byte of each kind that UTF-8 distinguishes, and ASCII.
 _BYTES = bytes.fromhex("41 7f 80 8f 90 9f a0 bf c0 c1 c2 df e0 e1 ec ed ee ef f0 f1 f3 f4 f5 ff 0a")
 
 
@@ -76,7 +76,7 @@ def test_new_rows_that_are_not_utf_8_are_refused(spark: SparkSession, tmp_path: 
     pending = f"output.pending_messages={tmp_path / 'pending_messages'}"
     config = config_of(inputs, tmp_path, "resolve.mode=incremental", pending)
     routing.run(spark, config, run_id="r0", now=NOW)
-    # The character itself is one like any other, as long as no text is undecodable.
+    # U+FFFD itself is allowed, as long as no text is undecodable.
     for number, name in ((20, "\ufffd"), (21, b"\x81")):
         new = frame_of(spark, [message(number, "//stock", from_service_name=name)], MESSAGES).coalesce(1)
         store(new, inputs / "messages", "append")
@@ -92,7 +92,7 @@ def test_new_rows_that_are_not_utf_8_are_refused(spark: SparkSession, tmp_path: 
     "is_local",
     [
         pytest.param(True, id="read by Arrow"),
-        # The same once more, of messages that Arrow does not read; random estates have such by Spark.
+        # Arrow cannot read these messages. The tests with random estates cover this case for Spark too.
         pytest.param(False, id="read by Spark", marks=pytest.mark.long),
     ],
 )
@@ -118,8 +118,8 @@ def test_a_full_and_an_incremental_run_reject_the_same(
 
     expected = assert_runs_agree(run, tables, parts, [NOW] * len(parts))
     assert any("NOT_UTF8_MESSAGE_ID" in row["reasons"] for row in expected.rejected_messages)
-    # Here are doubles, and requests in databases and in msdb. A kept frame prints what it was made of, with all
-    # kept frames that this reads: nested in each other these were a plan of 14 million characters.
+    # These runs have duplicates, and requests in databases and in msdb. The plan of a kept frame includes all kept
+    # frames that it reads. Nested in each other, they once made a plan of 14 million characters.
     assert {key for key, _ in written_plans} >= {"rejected_messages", "resolved_routes", "pending_messages"}
     for key, plan in written_plans:
         assert (len(plan) < 150_000, plan.count("InMemoryRelation") < 20) == (True, True), (key, len(plan))

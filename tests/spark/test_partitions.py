@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.core, pytest.mark.matrix]
 NAMES = ("Aufträge", "a=b", "50%", "%C3%A4", "a/b", "a b+c", "[x]{y}*?", "日本", "", None)
-# Of several types; their texts in the log are those of Spark and of delta-rs.
+# These have several types. Their texts in the log are those of Spark and of delta-rs.
 COLUMNS = ("instance_name", "database_name", "hops_remaining", "enqueue_time", "is_initiator")
 
 
@@ -57,7 +57,7 @@ def _with_prefixes(spark: SparkSession, folder: Path, rows: list[dict[str, Any]]
 
 
 def _in_other_folders(spark: SparkSession, folder: Path, rows: list[dict[str, Any]]) -> None:
-    """As writers do it that use prefixes and leave partition columns out of their files."""
+    """Write like a writer that uses prefixes and leaves partition columns out of the files."""
     _by_delta_rs(spark, folder, rows)
     log = max((folder / "_delta_log").glob("*.json"))
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
@@ -70,7 +70,7 @@ def _in_other_folders(spark: SparkSession, folder: Path, rows: list[dict[str, An
 
 
 def _with_empty_texts(spark: SparkSession, folder: Path, rows: list[dict[str, Any]]) -> None:
-    """As by Spark, with empty texts in the log in the place of null, which mean the same by Delta's protocol."""
+    """Write by Spark, and replace null in the log by empty text, which means the same in Delta's protocol."""
     _by_spark(spark, folder, rows)
     for file in (folder / "_delta_log").glob("*.json"):
         lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -82,7 +82,7 @@ def _with_empty_texts(spark: SparkSession, folder: Path, rows: list[dict[str, An
 
 
 def _as_texts(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The rows as texts, in order. Delta's protocol makes no difference between an empty text and null there."""
+    """Return the rows as texts, in order. Delta's protocol does not distinguish empty text and null."""
     return sorted(str({name: row[name] or None for name in sorted(MESSAGES.names)}) for row in rows)
 
 
@@ -115,7 +115,7 @@ def test_both_engines_read_the_same(spark: SparkSession, tmp_path: Path, write: 
 
 
 def test_an_incremental_run_decides_what_a_full_run_decides(spark: SparkSession, tmp_path: Path) -> None:
-    """Each instance and database of the messages is known, so that only a name that was misread is rejected."""
+    """All instances and databases of the messages are known, so only a misread name is rejected."""
     names = [name for name in NAMES if name]
     estate = {
         "instances": [instance(name, "tcp://hub:4022") for name in (*names, "hub")],

@@ -1,4 +1,4 @@
-"""The table of runs as Spark writes it: read by Spark and by delta-rs, its rows are equal."""
+"""Spark and delta-rs read equal rows from the table of runs that Spark wrote."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def _paths(spark: SparkSession, folder: Path) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.long
 def test_trace_all_replaces_the_whole_table(spark: SparkSession, tmp_path: Path) -> None:
-    """Of seven messages, two are rejected, two delivered, one leaves, one asks for a route and one has none."""
+    """Two of seven messages are rejected, two delivered, one leaves, one asks for a route and one has none."""
     stored, folder = save_estate(small_estate(), tmp_path / "in", files=1), tmp_path / "out"
     config = _config(stored, folder)
     stages: list[Progress] = []
@@ -57,7 +57,7 @@ def test_trace_all_replaces_the_whole_table(spark: SparkSession, tmp_path: Path)
         **dict.fromkeys(("m4", "m5"), "DELAYED"),
     }
     assert (rows["m3"]["final_address"], rows["m3"]["ways_agree"]) == ("TCP://far.example:4022", True)
-    # Nobody knows who sent them.
+    # Their sending services are unknown.
     assert {row["return_outcome"] for row in rows.values()} == {"NOT_KNOWN", None}
     save_estate({"messages": [message(8, "//far", from_service_name="")]}, stored, files=1)
     second = spark_outputs.write_paths(spark, config)

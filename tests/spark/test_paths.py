@@ -1,4 +1,4 @@
-"""Paths of all messages by Spark: the worked cases, and random networks beside the tests' own walk."""
+"""Spark finds the paths of the worked cases, and in random networks the same paths as the tests' own resolver."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ def test_worked_cases(spark: SparkSession) -> None:
 
 @pytest.fixture(scope="module")
 def tables() -> Tables:
-    """Networks in which messages end in every way."""
+    """Return networks in which messages have every ending."""
     return networks()
 
 
 @pytest.fixture
 def stored(spark: SparkSession, tables: Tables, tmp_path: Path) -> Path:
-    """Their messages as a Delta table, so that a plan shows where it is read."""
+    """Store the networks' messages as a Delta table, so that a plan shows where it is read."""
     return store(frames(spark, {"messages": tables["messages"]})["messages"], tmp_path / "messages")
 
 
@@ -108,7 +108,7 @@ def _assert_as_followed(found: TracedPaths, as_of: datetime | None) -> None:
 @pytest.mark.classic
 @pytest.mark.usefixtures("planned_once")
 def test_random_networks_under_the_plan_law(spark: SparkSession, tables: Tables, stored: Path) -> None:
-    """Between the scan of the messages and the result no Exchange and no Sort, and one Python node."""
+    """The plan has no Exchange, no Sort and one Python node between the scan of the messages and the result."""
     input_tables = _with_stored(spark, tables, stored)
     found = trace_with(input_tables, RunContext(ResolveOptions("")), AS_IF_LARGE)
     try:
@@ -116,7 +116,7 @@ def test_random_networks_under_the_plan_law(spark: SparkSession, tables: Tables,
         path = main_path(frame, stored)
         assert breaches(path, but=("MapInArrow", "PythonMapInArrow")) == []
         assert sum(node.endswith("MapInArrow") for node in path) == 1
-        # Whatever a message looks up, it looks up by one number: a hash, or that of its timeline.
+        # Each join of the messages has one number as its key: a hash, or the number of a timeline.
         keys = join_keys(frame, str(stored))
         assert len(keys) == path.count("BroadcastHashJoin") >= 5
         assert sorted(keys) == [("bigint",)] * (len(keys) - 1) + [("int",)]
@@ -136,7 +136,7 @@ def test_paths_over_the_limit_and_at_one_time_equal_single_traces(
 ) -> None:
     input_tables = _with_stored(spark, tables, stored)
     traced = trace_all(spark, input_tables, as_of=AS_OF, broadcast_limit="1B")
-    # Few messages are kept, and the plan of what reads them shows no scan.
+    # Few messages would be kept, and a plan that reads kept rows shows no scan.
     options = ResolveOptions("", as_of=as_utc(AS_OF), broadcast_limit="1B")
     found = trace_with(input_tables, RunContext(options), AS_IF_LARGE)
     try:
@@ -150,7 +150,7 @@ def test_paths_over_the_limit_and_at_one_time_equal_single_traces(
 
 
 def test_forwarders_in_chains_and_circles(spark: SparkSession) -> None:
-    """Messages with few hops left, with many, and without a limit."""
+    """Messages have few hops left, many hops left, or no limit."""
     shapes = (circle, chain, circles_that_meet, circle_with_mirrors)
     drawn = [prefixed(tables_of(shape(8)), f"{shape.__name__}.") for shape in shapes]
     tables = merged([with_own_hosts(own, shape.__name__) for own, shape in zip(drawn, shapes, strict=True)])

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 SORTS = ("Sort", "TakeOrderedAndProject", "SortMergeJoin", "SortAggregate", "Window")
 GARBAGE = 20_000
-# Frames are planned and kept as those of a large configuration are, not held as rows.
+# With these limits, frames are planned and kept as for a large configuration, and not held as rows.
 AS_IF_LARGE = FrameLimits(held_rows=-1, client_rows=-1)
 
 
 @pytest.fixture(scope="module")
 def tables() -> dict[str, list[dict[str, Any]]]:
-    """Estates in which every rule has something to do."""
+    """Return estates that use every rule."""
     return joined(draw_estates(random.Random(11), 2, 25))
 
 
@@ -72,7 +72,7 @@ def resolved(
 
 
 def main_path(frame: DataFrame, messages: Path) -> list[str]:
-    """The one way that the messages themselves take."""
+    """Return the only path of the messages through the plan."""
     found = main_paths(frame, str(messages))
     assert len(found) == 1, found
     return found[0]
@@ -92,21 +92,21 @@ def assert_as_expected(rows: list[dict[str, Any]], tables: dict[str, list[dict[s
 def test_adaptive_execution(
     spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path, jobs: list[Any]
 ) -> None:
-    """With many requests on record, which change no plan."""
+    """Many requests on record change no plan."""
     assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
     done = resolved(spark, tables, messages, route_requests=_many_requests(tables, 2_000))
     try:
         planned = main_path(done.resolved_routes, messages)
-        # Of this very frame, whose plan is final then.
+        # This computes the frame, so that its plan is final afterwards.
         assert_as_expected(rows_in(done.resolved_routes.toArrow()), tables)
         final = main_path(done.resolved_routes, messages)
         assert planned[0] == final[0] == "AdaptiveSparkPlan"
         assert breaches(planned) == breaches(final) == []
         assert final.count("BroadcastHashJoin") >= 3
-        # Whatever a message looks up, it looks up by one number.
+        # Each join of the messages has one number as its key.
         keys = join_keys(done.resolved_routes, str(messages))
         assert len(keys) == final.count("BroadcastHashJoin")
-        # Timelines have a number of their own; everything else has a hash.
+        # Timelines have their own number, and all other keys are hashes.
         assert sorted(keys) == [("bigint",)] * (len(keys) - 1) + [("int",)]
         assert jobs[0].source.context.notes == []
         # The plan and the openers of requests, which come from the messages, fit.
@@ -121,7 +121,7 @@ def test_adaptive_execution(
 def test_messages_do_not_pass_through_python_workers(
     spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path
 ) -> None:
-    """If workers decide, they get only names of messages, which messages are then joined with by a broadcast."""
+    """If workers decide, they get only the names in messages. A broadcast joins messages with these."""
     done = resolved(spark, tables, messages, replace(AS_IF_LARGE, driver_rows=0))
     try:
         assert breaches(main_path(done.resolved_routes, messages)) == []
@@ -164,7 +164,7 @@ def test_a_million_requests_on_record_change_no_plan(
 
 
 def _many_requests(tables: dict[str, list[dict[str, Any]]], count: int) -> pyarrow.Table:
-    """Those of the tables, and of as many other conversations, half of them for one service of the messages."""
+    """Return the requests of the tables, and ``count`` others, half of them for one service of the messages."""
     import pyarrow
 
     from routing.schemas import ROUTE_REQUESTS
@@ -182,7 +182,7 @@ def _many_requests(tables: dict[str, list[dict[str, Any]]], count: int) -> pyarr
 
 
 def _ended_long_ago(message: dict[str, Any]) -> dict[str, Any]:
-    """A request on record that no message of the tables finds pending."""
+    """Return a request on record that no message of the tables finds pending."""
     return {
         "instance_name": message["instance_name"],
         "database_name": "msdb",
@@ -212,7 +212,7 @@ def test_without_adaptive_execution_and_with_the_udf(
 
 
 @pytest.mark.usefixtures("planned_once")
-# A run over the limit is in test_runs, whose rows and notes are compared.
+# test_runs compares the rows and notes of a run over the limit.
 @pytest.mark.long
 @pytest.mark.parametrize(
     "held_by_tasks",
@@ -229,8 +229,8 @@ def test_over_the_limit_rows_are_the_same_and_the_run_says_so(
     done = resolved(spark, tables, messages, limits, broadcast_limit="1B")
     try:
         path = main_path(done.resolved_routes, messages)
-        # All columns of messages are moved twice: by their conversation, to their dialog and to whether they wait
-        # for a route, and by their names, to their decision. Only names, ids and times are moved to the rest.
+        # All columns of messages are shuffled twice: by conversation for dialogs and waiting messages, and by
+        # names for decisions. For the other joins only names, ids and times are shuffled.
         assert path.count("Exchange") == 2
         joins = ("ShuffledHashJoin", "SortMergeJoin")
         assert [path.count(name) for name in joins] == ([3, 0] if held_by_tasks else [0, 3])
@@ -311,8 +311,8 @@ def test_garbage_does_not_enlarge_the_plan(spark: SparkSession, jobs: list[Any])
         {**frames(spark, tables), "messages": garbage.drop("id")}, RunContext(ResolveOptions("law")), AS_IF_LARGE
     )
     try:
-        # At most two scopes, two roles, a known service or two classes of others, no broker instance or an
-        # unknown.
+        # At most two scopes, two roles, three services (a known one and two classes of unknown ones), and two
+        # broker instances (none and an unknown one).
         assert jobs[0].counts.rows_read == GARBAGE
         assert jobs[0].source.keys().where("valid > 0").count() <= 2 * 2 * 3 * 2
         assert done.resolved_routes.count() == GARBAGE

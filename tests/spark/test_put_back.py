@@ -34,13 +34,13 @@ def _append(case: Case, *rows: dict[str, object]) -> None:
 
 @pytest.fixture(scope="module")
 def one_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
-    """After a first run, with new messages."""
+    """Return the tables after a first run, with new messages."""
     return before(spark, tmp_path_factory.mktemp("one") / "case")
 
 
 @pytest.fixture(scope="module")
 def two_runs(spark: SparkSession, one_run: Case, tmp_path_factory: pytest.TempPathFactory) -> Case:
-    """After a second run, with new messages again."""
+    """Return the tables after a second run, with new messages again."""
     case = copied(one_run, tmp_path_factory.mktemp("two") / "case")
     routing.run(spark, case.config(), run_id="second", now=NOW)
     _append(case, *LATER)
@@ -78,7 +78,7 @@ def _made_anew(key: str) -> Damage:
 
 
 def _log_cleaned(key: str) -> Damage:
-    """As Delta cleans it: a checkpoint, and no commit before it."""
+    """Clean the log as Delta does, which leaves a checkpoint and no earlier commit."""
 
     def damage(spark: SparkSession, case: Case) -> None:
         _sql("ALTER TABLE TABLE_ITSELF SET TBLPROPERTIES ('delta.checkpointInterval' = '1')", key)(spark, case)
@@ -187,7 +187,7 @@ def test_maintenance_changes_nothing(spark: SparkSession, case: Case) -> None:
     _sql("DELETE FROM TABLE_ITSELF WHERE message_id = 'm2'", "resolved_routes")(spark, case)
     done = routing.run(spark, case.config(), run_id="third", now=NEXT)
     assert [note.partition(" have no ended_at")[0] for note in done.notes] == ["4 route requests on record"]
-    # m8, m12 and m14 of the runs before, and the two new ones.
+    # m8, m12 and m14 of the earlier runs, and the two new messages.
     assert done.row["rows_read"] == 5
     assert "m2" not in {row["message_id"] for row in state(case)["resolved_routes"]}
 
@@ -216,7 +216,7 @@ def test_a_failing_restore_gives_the_statement(spark: SparkSession, case: Case) 
 
 
 def test_runs_and_an_output_are_restored(spark: SparkSession, case: Case) -> None:
-    """The next run restores the other outputs, reads the second run's messages again, and has its turn."""
+    """The next run restores the other outputs, and reads the second run's messages again."""
     for key in ("runs", "resolved_routes"):
         _sql("RESTORE TABLE TABLE_ITSELF TO VERSION AS OF 0", key)(spark, case)
     done = routing.run(spark, case.config(), run_id="again", now=NEXT)
@@ -287,7 +287,7 @@ def test_a_concurrent_commit_fails_the_run(spark: SparkSession, case: Case) -> N
 
 
 def test_files_that_were_vacuumed(spark: SparkSession, one_run: Case, tmp_path: Path) -> None:
-    """After a full run with delayed messages these are read at the version that it read."""
+    """The delayed messages of a full run are read at the version that this run read."""
     case = copied(one_run, tmp_path / "case")
     routing.run(spark, case.config("resolve.mode=full"), run_id="full")
     _sql("OPTIMIZE TABLE_ITSELF", "messages")(spark, case)

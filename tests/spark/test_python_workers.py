@@ -38,7 +38,7 @@ def workers(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_workers_without_the_package_are_sent_it(workers: Any) -> None:
-    # Without site an editable installation is not found, nor is this folder from another one.
+    # Without site, an editable installation is not found. From another folder, this one is not found either.
     packages = os.pathsep.join(place for place in sys.path if place.endswith("site-packages"))
     session = workers(f'cd / && PYTHONPATH="$PYTHONPATH:{packages}" exec {sys.executable} -S "$@"')
 
@@ -66,7 +66,7 @@ def test_workers_without_the_package_are_sent_it(workers: Any) -> None:
 
 def test_a_session_without_python_is_refused_before_anything_is_read(workers: Any) -> None:
     session = workers("echo no Python here >&2; exit 1")
-    # No table is looked at.
+    # The tables are empty, because they are never read.
     settings: Any = dict.fromkeys(("routes", "databases", "services", "instances"), pyarrow.table({}))
     with pytest.raises(EnvironmentFault, match="no Python workers") as refused:
         trace_all(session, {**settings, "messages": session.range(1)})

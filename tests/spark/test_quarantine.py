@@ -40,7 +40,7 @@ CODE = "INSTANCE_QUARANTINED"
 OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "pending_messages")
 ENGINES: dict[str, Callable[[SparkSession], RunEngine]] = {
     "spark": lambda spark: spark_engine(TableOpener.of_session(spark)),
-    # So few that dialogs stay in their table, as many do.
+    # With this limit, dialogs stay in their table, as if they were many.
     "spark, many dialogs": lambda spark: spark_engine(TableOpener.of_session(spark), FrameLimits(held_rows=0)),
     # Python workers validate and decide, as for a large configuration.
     "spark, workers": lambda spark: spark_engine(TableOpener.of_session(spark), FrameLimits(driver_rows=0)),
@@ -48,7 +48,7 @@ ENGINES: dict[str, Callable[[SparkSession], RunEngine]] = {
 }
 
 
-# Those that hold little in the driver take longer.
+# Engines that hold little in the driver take longer.
 EACH_ENGINE = pytest.mark.parametrize(
     "engine", [pytest.param(name, marks=pytest.mark.long) if "," in name else name for name in ENGINES]
 )
@@ -64,7 +64,7 @@ def _estate(count: int, messages: int) -> Tables:
 
 
 def _busiest(tables: Tables, count: int) -> list[str]:
-    """The instances with the most messages in their databases, which is where messages wait."""
+    """Return the instances with the most messages in their databases, where messages may wait."""
     known = {(row["instance_name"], row["name"]) for row in tables["databases"]}
     counts = Counter(
         row["instance_name"]
@@ -75,7 +75,7 @@ def _busiest(tables: Tables, count: int) -> list[str]:
 
 
 def _spoil(tables: Tables, *names: str) -> dict[str, list[Row]]:
-    """Return rows at fault, by table: of each kind, and each for another instance."""
+    """Return a faulty row of each kind by table, each for another instance."""
     bad_route = {"instance_name": names[0], "database_name": "x", "name": "bad", "address": "http://nowhere"}
     doubled = next(row for row in tables["databases"] if row["instance_name"] == names[1])
     lacking = {"instance_name": names[2], "database_name": "x", "conversation_id": "C1", "lifetime": MOMENTS[0]}
@@ -106,7 +106,7 @@ def test_a_full_run_rejects_the_messages_of_faulty_instances(
     _put(tmp_path, tables, _spoil(tables, *names))
     done = run_by(ENGINES[engine](spark), _config(tmp_path), run_id="full")
     quarantined, instances = frozenset(names), read_instances(tables)
-    # The databases of other instances are the only ones that messages are decided in.
+    # Only messages of other instances are decided.
     others = [row for row in tables["messages"] if row.get("instance_name") not in quarantined]
     expected = reference({**tables, "messages": others}, run_id="full")
     config = _config(tmp_path)
@@ -165,7 +165,7 @@ def test_incremental_runs_decide_them_once_the_fault_is_gone(
     if limits is not FRAME_LIMITS:
         run(3, [], MOMENTS[5], is_faulty=True)
         before = DeltaTable(config.output["pending_messages"].text).version()
-        # Nothing is new: the same messages wait, and no row of them is written again.
+        # Nothing is new. The same messages wait, and none of their rows is written again.
         run(4, [], MOMENTS[5], is_faulty=True)
         assert DeltaTable(config.output["pending_messages"].text).version() == before
     # These share ids with messages that wait undecided.

@@ -1,4 +1,4 @@
-"""Random estates, resolved by Spark and by the tests' own resolver: every column of every row agrees."""
+"""Spark and the tests' own resolver agree on every column of every row for random estates."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _decide(spark: SparkSession, input_tables: dict[str, DataFrame], as_of: date
         declared = (RESOLVED_ROUTES, NEW_ROUTE_REQUESTS, REJECTED_MESSAGES)
         kinds = [spark_schema(schema).simpleString() for schema in declared]
         assert [frame.schema.simpleString() for frame in rows] == kinds
-        # What is never null is declared so, and the rows, which have all their values, say that it is true.
+        # Columns that are never null are declared so, and the schemas of the rows confirm it.
         for frame, shape in zip(rows, declared, strict=True):
             nullable = {field.name for field in frame.schema if field.nullable}
             assert not nullable & {field.name for field in shape if not field.nullable}
@@ -44,7 +44,7 @@ def test_random_estates_agree(spark: SparkSession, batch: int) -> None:
     assert_agrees(lambda tables, as_of: _decide(spark, frames(spark, tables), as_of), None, batch)
 
 
-# The second run of test_runs decides at one time, too, and reads messages of two commits.
+# The second run of test_runs also decides at one time, and reads messages of two commits.
 @pytest.mark.long
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_order_and_layout_do_not_matter_at_one_time(spark: SparkSession, tmp_path: Path, batch: int) -> None:

@@ -1,7 +1,7 @@
-"""Random histories of incremental runs: a run that skips messages leaves what deciding all of them would leave.
+"""Incremental runs that skip delayed messages leave the same rows as runs that decide all of them.
 
-The tests' own runs decide every delayed message in every run. Between the runs messages come in or not, time goes
-on or back, and routes, dialogs and requests change.
+The tests' own runs decide every delayed message in every run. Between the runs messages arrive or not, time moves
+forward or back, and routes, dialogs and requests change.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class History:
         )
 
     def replace(self, key: str, rows: list[Row]) -> None:
-        """Put other rows in place of a table of the configuration."""
+        """Replace the rows of a table of the configuration."""
         self.tables[key] = rows
         self.expected.configure(self.tables)
         frame = frame_of(self.spark, rows, TABLES[key]).coalesce(1)
         frame.write.format("delta").mode("overwrite").save(str(self.folder / "in" / key))
 
     def run(self, run_id: str, now: datetime, messages: int = 0) -> dict[str, object]:
-        """Run over so many new messages, and compare every output table."""
+        """Run over this number of new messages, and compare every output table."""
         part, self.new = self.new[:messages], self.new[messages:]
         if part:
             save_estate({"messages": part}, self.folder / "in", files=1)
@@ -84,7 +84,8 @@ class History:
         return row
 
 
-# So few that dialogs and delayed messages stay with Spark, as large ones do, and then the configuration too.
+# With these limits, dialogs and delayed messages stay in Spark as if they were many. In the second case, the
+# configuration does too.
 @pytest.mark.long
 @pytest.mark.parametrize(
     "limits", [FrameLimits(held_rows=3), FrameLimits(held_rows=3, driver_rows=0, part_rows=5)]

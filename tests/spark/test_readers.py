@@ -29,7 +29,7 @@ Rows = frozenset[tuple[str, int, str]]
 
 @pytest.fixture
 def catalog(spark: SparkSession) -> Iterator[str]:
-    """A schema of the session's catalog, gone afterwards."""
+    """Create a schema of the session's catalog, and drop it afterwards."""
     spark.sql("CREATE SCHEMA readers")
     yield "readers"
     spark.sql("DROP SCHEMA readers CASCADE")
@@ -44,7 +44,7 @@ def _last_attempts(rows: Rows) -> Rows:
 
 
 class Readers:
-    """Three ways to read, each compared with the recorded run at that moment."""
+    """Reads in three ways, and compares each result with the recorded run at that moment."""
 
     def __init__(self, spark: SparkSession, config: Config, catalog: str) -> None:
         self.spark, self.config, self.catalog = spark, config, catalog
@@ -53,7 +53,7 @@ class Readers:
         self.shown: Rows = frozenset()
 
     def is_current(self) -> bool:
-        """Whether the view showed, when it was read last, the run that counts."""
+        """Return whether the view showed the run that counts when it was last read."""
         return self.shown == _last_attempts(self.counting())
 
     def counting(self) -> Rows:
@@ -77,7 +77,7 @@ class Readers:
         self.moments.append(moment)
 
     def killing(self, at: str) -> Hook:
-        """A hook that reads at each moment and ends the run at one."""
+        """Return a hook that reads at each moment and ends the run at one."""
 
         def hook(moment: str) -> None:
             self.at(moment)
@@ -87,7 +87,7 @@ class Readers:
         return hook
 
     def at(self, moment: str) -> None:
-        """Read at a moment of a run at which something has just been committed that readers look at."""
+        """Read if a table that readers use has just been committed."""
         first, *_, key = moment.split()
         if first in ("after", "restored") and key in ("resolved_routes", "runs"):
             self.read(moment)
@@ -107,7 +107,7 @@ def test_readers_always_get_one_counting_run(spark: SparkSession, catalog: str, 
     for at in ("after resolved_routes", "after runs"):
         with hooked(readers.killing(at)), pytest.raises(Killed):
             routing.run(spark, full, run_id=f"full, killed {at}")
-    # Killed once it counted: the view shows the run before until the next start.
+    # The last run was killed after it counted, so the view shows the earlier run until the next start.
     assert not readers.is_current()
     with hooked(once("before new_route_requests", lambda: readers.read("at the next start"))):
         routing.run(spark, full, run_id="full 2")
@@ -126,7 +126,7 @@ def test_readers_always_get_one_counting_run(spark: SparkSession, catalog: str, 
 
 
 def other_notes(done: Run) -> list[str]:
-    """Return the notes of a run without the one on the estate's own requests, which never end."""
+    """Return the notes of a run, except the one on the estate's requests, which never end."""
     return [note for note in done.notes if " no ended_at: " not in note]
 
 
@@ -149,7 +149,7 @@ def test_an_unsupported_view_is_noted_once(
         assert other_notes(routing.run(spark, config, run_id="two", now=NOW)) == []
     assert other_notes(routing.run(spark, config, run_id="three", now=NOW)) == []
     assert spark.table(f"{catalog}.current_routes").count() > 0
-    # A view that is there and cannot be replaced is stale, which is told each time.
+    # An existing view that cannot be replaced is stale, and each run notes this.
     with monkeypatch.context() as patch:
         patch.setattr(sql_statements, "show_version", refuse)
         four = routing.run(spark, config, run_id="four", now=NOW.replace(hour=20))
@@ -158,7 +158,7 @@ def test_an_unsupported_view_is_noted_once(
 
 
 def test_a_foreign_view_stays_unchanged(spark: SparkSession, catalog: str, tmp_path: Path) -> None:
-    """Of two jobs in one schema each shows its rows where the view is its own, or is named for it."""
+    """Each of two jobs in one schema replaces the view that it created or names, and no other."""
     note = f"`{catalog}`.`current_routes` does not select from output.resolved_routes and is left as it is"
     case = before(spark, tmp_path / "case", run_first=False)
 
@@ -174,7 +174,7 @@ def test_a_foreign_view_stays_unchanged(spark: SparkSession, catalog: str, tmp_p
     assert spark.table(f"{catalog}.current_routes").columns == ["one"]
     spark.sql(f"DROP VIEW {catalog}.current_routes")
     assert other_notes(routing.run(spark, job("a"), run_id="a2")) == []
-    # One version number of another table is no reason to take the view for one's own, nor is a table of that name.
+    # A view of another job's table is not replaced, even if its version number is the same.
     [told] = other_notes(routing.run(spark, job("b"), run_id="b1"))
     assert told.startswith(note)
     assert shown("current_routes") == {"a2"}

@@ -48,7 +48,7 @@ def assert_equal(one: Reconciliation, other: Reconciliation) -> None:
 
 
 def a_day(fault: str) -> tuple[Tables, list[Row]]:
-    """A whole day with a fault."""
+    """Return the tables and observations of a whole day with a fault."""
     simulated = case(fault, 3)
     return simulated.tables, observe(simulated.day, events_of(random.Random(1), simulated.day))
 
@@ -95,7 +95,7 @@ def test_spark_and_arrow_find_the_same_causes_of_another_fault(spark: SparkSessi
 def test_the_table_is_replaced_by_spark(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where it alone reads one of the tables that grow: then it reads all of them."""
+    """If only Spark can read one of the tables that grow with the traffic, it reads all of them."""
     tables = {**estate(), "observed_routing": ROWS}
     save_estate(tables, tmp_path, files=1)
     outputs = ("resolved_routes", "new_route_requests", "rejected_messages", "runs", "reconciliation")

@@ -1,4 +1,4 @@
-"""A run in a session that keeps no frame and takes next to no setting, as serverless compute is."""
+"""A run works in a session like serverless compute, which caches no frames and accepts hardly any setting."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.core, pytest.mark.matrix]
 NO_PERSIST = refused("NOT_SUPPORTED_WITH_SERVERLESS", "PERSIST TABLE is not supported on serverless compute.")
-# What the client of Spark Connect asks for itself.
+# The settings that the client of Spark Connect reads itself.
 OF_THE_CLIENT = ("spark.sql.connect.", "spark.sql.execution.pyspark.", "spark.sql.pyspark.", "spark.python.")
 SETTINGS = "spark:\n  spark.sql.adaptive.enabled: false\n  spark.executor.memory: 4g\n"
 
 
 @pytest.fixture
 def refusing(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the tests' session, which refuses to cache frames and to use a setting."""
+    """Make the tests' session refuse to cache frames and to use settings. Return the attempts to cache."""
     tried: list[str] = []
 
     def persist(*_: Any) -> None:
@@ -50,7 +50,7 @@ def refusing(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(frame, "persist", persist)
     monkeypatch.setattr(conf, "set", refuse)
     monkeypatch.setattr(conf, "get", get_own)
-    # A classic session keeps frames without being tried.
+    # For a classic session, caching is not tried first.
     monkeypatch.setattr(existing_session, "is_connect", lambda spark: True)
     monkeypatch.setattr(existing_session, "_tried", {})
     return tried

@@ -19,7 +19,7 @@ from tests.patterns import LENGTH, Use, in_python, java_uses, rooms
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A slash repeated took 17 seconds; what is linear takes a fraction of one for all texts together.
+# Repeated slashes once took 17 seconds. Linear expressions take less than a second for all texts together.
 _BOUND = 10.0
 _RUN: dict[str, Callable[[Column, str], Column]] = {
     "regexp_replace": lambda x, pattern: F.regexp_replace(x, pattern, ""),
@@ -31,7 +31,7 @@ USES, _ = java_uses(rooms())
 
 
 def _seconds(spark: SparkSession, tried: list[Text], length: int, read: Column) -> float:
-    """How long Java takes to read the texts, the query's own time left out."""
+    """Measure the time in which a query reads the texts, in seconds."""
     rows = [(one.head, one.part, length // len(one.part), one.tail) for one in tried]
     frame = spark.createDataFrame(rows, "head string, part string, n int, tail string")
     made = frame.select(F.concat("head", F.expr("repeat(part, n)"), "tail").alias("x"))

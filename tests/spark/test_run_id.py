@@ -1,4 +1,4 @@
-"""One run id tried again: after a crash, while the first attempt is at work, and once it counts."""
+"""A run is repeated with its id after a crash, while the first attempt works, and after it counts."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tests.stored import written
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# The protocol's every state is gone through without Spark in tests/unit/exactly_once.
+# tests/unit/exactly_once visits every state of the protocol without Spark.
 pytestmark = pytest.mark.long
 NIGHT = "scheduled__2026-01-05T14:00:00+00:00"
-# A full run leaves the fourth table alone.
+# A full run does not write the fourth table.
 OVERRIDES: dict[str, tuple[str, ...]] = {"incremental": (), "full": ("resolve.mode=full",)}
 Stored = dict[str, "DataFrame"]
 
 
 @pytest.fixture(scope="module")
 def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
-    """The estate after a first run, with new messages: to be copied."""
+    """Return the estate after a first run, with new messages. Tests must copy it."""
     return before(spark, tmp_path_factory.mktemp("run_id") / "case")
 
 
@@ -76,7 +76,7 @@ def test_a_run_is_repeated_after_a_crash(
 
 @pytest.mark.parametrize(
     ("mode", "at"),
-    # Not while outputs are committed side by side: then both may lose, and be tried again.
+    # While outputs are committed in parallel, both attempts may lose, so such moments are not tested.
     [("incremental", "before runs"), ("incremental", "before pending_messages"), ("full", "before runs")],
 )
 def test_two_attempts_at_once(
@@ -88,7 +88,7 @@ def test_two_attempts_at_once(
     mode: str,
     at: str,
 ) -> None:
-    """As on an object store, no lock separates them. The second one ends within the first."""
+    """As on an object store, no lock separates the attempts. The second one ends during the first."""
     monkeypatch.setattr(run_lock, "lock_file", lambda *_: None)
     again = copied(case, tmp_path / "case")
     second: list[routing.Run] = []
@@ -102,7 +102,7 @@ def test_two_attempts_at_once(
     ):
         _run(spark, again, mode)
     assert not second[0].was_recorded
-    # What the first added since is not what was recorded: the retry finds the run, and whoever reads its rows.
+    # Rows that the first attempt added later are not recorded. A retry and readers find the recorded run.
     third = _run(spark, again, mode)
     assert (third.was_recorded, third.row) == (True, second[0].row)
     assert run_ids(again) == ["first", NIGHT]
@@ -158,7 +158,7 @@ def test_the_lines_of_a_run_as_json(
     events = [json.loads(text) for text in capsys.readouterr().err.splitlines()]
     assert {one["run_id"] for one in events} == {"r'1"}
     rows = {one["stage"]: one.get("rows") for one in events if "stage" in one}
-    # Of five new messages one has a doubled id; of the four that are keyed one is rejected, and m4 comes again.
+    # One of five new messages has a duplicate id. Four and m4 get keys, and one of these is rejected.
     assert (rows["keys"], rows["counts"], rows["write"]) == (5, 4, None)
     assert rows["plan"] in range(1, 5)
     assert all(one["seconds"] >= 0 for one in events if "stage" in one)

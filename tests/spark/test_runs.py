@@ -50,7 +50,7 @@ class Done:
 
 
 def _after(patch: pytest.MonkeyPatch, name: str, act: Callable[[], object]) -> None:
-    """Do something in each run once a function of `spark_runs` has returned."""
+    """Make each run call ``act`` after a function of `spark_runs` has returned."""
     function = vars(spark_runs)[name]
 
     def call_and_act(*arguments: Any, **options: Any) -> object:
@@ -68,13 +68,13 @@ def _append_messages(inputs: Path) -> None:
     save_estate({"messages": LATER}, inputs, files=1)
 
 
-# An input and an output that are names of a catalog; all others are paths.
+# One input and one output have catalog names. All others are paths.
 NAMED = ("tables.routes=shop.far_routes", "output.resolved_routes=spark_catalog.shop.resolved")
 
 
 @pytest.fixture(scope="module")
 def inputs(spark: SparkSession, stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The small estate, for messages to be appended, with a schema of a catalog that has its routes."""
+    """Return a copy of the small estate to append messages to, and create a schema that has its routes."""
     inputs = shutil.copytree(stored, tmp_path_factory.mktemp("runs") / "in")
     spark.sql("CREATE SCHEMA shop")
     try:
@@ -97,7 +97,7 @@ def done(spark: SparkSession, inputs: Path) -> Done:
             commits.append(key)
 
     with hooked(watch), pytest.MonkeyPatch.context() as patch:
-        # Once the keys are known and before anything is written.
+        # Messages arrive after the keys are known, and before an output is written.
         _after(patch, "compile_messages", lambda: _append_messages(inputs))
         first = routing.run(spark, config, run_id="first")
     finished = datetime.now(timezone.utc)
@@ -107,7 +107,7 @@ def done(spark: SparkSession, inputs: Path) -> Done:
 
 
 def _by_command(file: Path) -> tuple[dict[str, Any], str]:
-    """``sbroute resolve --format json``: the line on standard output, and standard error."""
+    """Run ``sbroute resolve --format json``, and return the row on standard output, and standard error."""
     import contextlib
     import io
 
@@ -137,7 +137,7 @@ def test_the_row_of_a_run(spark: SparkSession, done: Done) -> None:
     assert {"read", "write"} <= set(seconds)
     assert all(value >= 0 for value in seconds.values())
     assert sum(seconds.values()) <= (row["finished_at"] - row["started_at"]).total_seconds() + 0.1
-    # The table `runs` is made by this very row.
+    # This row creates the table `runs`, so it has no id yet.
     assert set(row["table_ids"]) == {"messages", "dialogs", *RESULTS}
     assert set(row["commit_identities"]) == {"messages", "dialogs", *RESULTS}
     others = ("started_at", "finished_at", "stage_seconds", "table_ids", "commit_identities")
@@ -147,7 +147,7 @@ def test_the_row_of_a_run(spark: SparkSession, done: Done) -> None:
         "as_of": None,
         "now": None,
         "input_versions": dict.fromkeys(done.config.tables, 0),
-        # A table that a catalog names is made before its rows are written.
+        # A table with a catalog name is created before its rows are written.
         "output_versions": {key: done.commits.count(key) - 1 for key in RESULTS} | {"resolved_routes": 1},
         "rows_read": len(small_estate()["messages"]),
         "rows_resolved": len(expected.resolved_routes),
@@ -166,7 +166,7 @@ def test_the_row_of_a_run(spark: SparkSession, done: Done) -> None:
 
 @pytest.mark.core
 def test_every_pass_of_a_run_reads_the_same_version(spark: SparkSession, done: Done) -> None:
-    """Messages came in between the passes of the first run: it did not see them, the second did."""
+    """Messages were appended between the passes of the first run. Only the second run read them."""
     assert done.first.row["input_versions"]["messages"] == 0
     assert done.second["input_versions"]["messages"] == 1
     assert done.second["rows_read"] == done.first.row["rows_read"] + 2
@@ -185,7 +185,7 @@ def test_read_run_gives_the_rows_of_that_run(spark: SparkSession, done: Done) ->
     assert_same(rows_of(first.new_route_requests), expected.new_route_requests, "new_route_requests")
     assert_same(rows_of(first.rejected_messages), expected.rejected_messages, "rejected_messages")
     second = routing.read_run(spark, done.config, done.second["run_id"])
-    # At one time, over the limit of what is broadcast, and messages of two commits.
+    # The second run has one decision time, exceeds broadcast_limit, and reads messages of two commits.
     estate = with_moments({**small_estate(), "messages": [*small_estate()["messages"], *LATER]})
     expected = reference(estate, as_of=AS_OF, run_id=done.second["run_id"])
     resolved = rows_of(second.resolved_routes)
@@ -221,8 +221,8 @@ def test_the_command_prints_the_row_of_the_run(spark: SparkSession, done: Done) 
     assert plain == {name: value for name, value in done.second.items() if name not in times}
     assert datetime.fromisoformat(done.second["as_of"]) == row["as_of"] == AS_OF
     assert json.loads(row["settings"])["resolve"]["broadcast_limit"] == "1B"
-    # Three kinds of names of the configuration, the dialogs, the plan, names in messages, the request on record by
-    # service and by conversation, the one that m4 opens, who waits, and the databases in messages.
+    # Three kinds of names in the configuration, the dialogs, the plan, names in messages, the request on record by
+    # service and by conversation, the request of m4, the waiting messages, and the databases in messages.
     assert done.second_notes.count("shuffled hash join") == 11
     assert all(line.startswith("note: ") for line in done.second_notes.splitlines())
 
@@ -242,7 +242,7 @@ def test_lost_messages_are_noticed(
     assert not (tmp_path / "out" / "runs").exists()
 
 
-# Whatever point it is: test_every_state, on a log in memory; the sentence: the test below.
+# test_every_state covers all points of failure on a log in memory. The test below covers the sentence.
 @pytest.mark.long
 def test_storage_that_fails_at_the_end(
     spark: SparkSession, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

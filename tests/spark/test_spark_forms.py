@@ -1,4 +1,4 @@
-"""Spark reads texts and messages as the tables of forms say, and equal to the plain rules for every character."""
+"""Spark reads texts and messages as the tables of forms show, and every character as the plain rules do."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ pytestmark = pytest.mark.core
 Read = dict[str, list[Any]]
 
 NAMESPACE = 'urn:"<&>'
-# By name: as Spark reads it, as the rules do.
+# Each form by name: Spark's function, and the function of the rules.
 FORMS: dict[str, tuple[Callable[[Column], Column], Callable[[str], Any]]] = {
-    # Read in steps, each a projection of its own.
+    # This form is computed in steps, each in a separate projection.
     "broker_id": (lambda _: F.col("broker_id"), plain.broker_id),
     "fold": (forms.fold, plain.fold),
     "empty_as_null": (forms.empty_as_null, plain.empty_as_null),
@@ -54,7 +54,7 @@ FORMS: dict[str, tuple[Callable[[Column], Column], Callable[[str], Any]]] = {
         lambda value: forms.hash_dialog_id(forms.conversation_id(value)),
         hashing.dialog_id_hash,
     ),
-    # On the way of the messages an id is only put into lower case, once it is known to be a GUID.
+    # For messages, an id is only lowered after it is known to be a GUID.
     "is_guid, lowered": (lambda value: forms.is_guid(F.lower(value)), plain.is_guid),
     "lowered where a GUID": (
         lambda value: F.when(forms.is_guid(value), F.lower(value)),
@@ -98,7 +98,7 @@ def test_null_stays_null_in_every_form(read: Read) -> None:
 
 
 def test_texts_cover_true_and_false() -> None:
-    """Ids and addresses are found and not found, often enough to tell a difference."""
+    """Enough texts have an id or an address, and enough have none."""
     for form in ("broker_id", "is_guid", "address_in_name"):
         answers = [bool(FORMS[form][1](one)) for one in ascii_texts()]
         assert min(answers.count(True), answers.count(False)) > 30, form

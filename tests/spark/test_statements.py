@@ -1,4 +1,4 @@
-"""The effects of the SQL statements with names and texts that try to break out of quotes."""
+"""SQL statements have the right effects with names and texts that try to break out of quotes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs go on from tables that releases wrote (`tests.store_release`), by path and by names of a catalog."""
+"""Runs continue from tables that releases wrote (`tests.store_release`), by path and by catalog name."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ DECIDED_ONCE = {
     ("c0000005", 1): "NETWORK_ADDRESS",
     ("c0000006", 1): "NO_ROUTE",
 }
-# What this release makes of the third run: the decisions on delayed messages are unchanged.
+# The decisions of the third run by this release. Those on delayed messages are unchanged.
 AGAIN = {("c0000008", 1): "NETWORK_ADDRESS", ("c0000009", 1): "ROUTE_REQUESTED"}
 RELEASES = (
-    # It wrote a row for each attempt, and not whose a request is: nobody waits for it.
+    # This release wrote a row for each attempt, but no owner of a request, so nobody waits for it.
     Release(
         STORED_BY_0_2_0,
         {**DECIDED_ONCE, ("c0000003", 2): "NO_ROUTE", ("c0000004", 2): "NO_ROUTE"},
@@ -115,7 +115,7 @@ def test_the_killed_run_is_rolled_back_and_repeated(spark: SparkSession, folder:
         (f"c000000{number}", 1) for number in (1, 2, 3, 4)
     }
     assert _reasons(_read(spark, config, "resolved_routes")) == release.second | release.third
-    # The id of the killed run, as a scheduler tries again.
+    # A scheduler retries with the id of the killed run.
     done = routing.run(spark, config, run_id="third", now=NOW)
     assert sorted(note.split()[0] for note in done.notes if "was brought back to version" in note) == [
         "output.new_route_requests",
@@ -139,7 +139,7 @@ def test_the_killed_run_is_rolled_back_and_repeated(spark: SparkSession, folder:
 def test_the_view_of_a_catalog_is_replaced(
     spark: SparkSession, catalog: str, folder: Path, release: Release
 ) -> None:
-    """It shows the first run: the second one counts, and was killed before it replaced the view."""
+    """The view shows the first run, because the second one counts but was killed before it replaced the view."""
     config = routing.load_config(str(folder / "catalog.yaml"))
     assert {row["run_id"] for row in spark.table(f"{catalog}.current_routes").collect()} == {"first"}
     done = routing.run(spark, config, run_id="third", now=NOW)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.core
-# Moments that a zone with daylight saving does not have, has twice, or counted in odd seconds.
+# Times that a zone with daylight saving lacks, has twice, or had with an offset in odd seconds.
 MOMENTS = (
     "2026-03-08T02:30:00.000000Z",
     "2026-11-01T01:30:00.123456Z",
@@ -42,13 +42,13 @@ MOMENTS = (
 
 @pytest.fixture
 def estate(spark: SparkSession) -> dict[str, DataFrame]:
-    """Frames of the small estate, for a test to replace some."""
+    """Return frames of the small estate, some of which tests replace."""
     return frames(spark, small_estate())
 
 
 @contextmanager
 def resolved(spark: SparkSession, tables: dict[str, DataFrame]) -> Iterator[routing.Resolution]:
-    """Return the resolved and rejected rows."""
+    """Resolve tables within a block."""
     done = routing.resolve(spark, tables, run_id="types")
     try:
         yield done
@@ -57,12 +57,12 @@ def resolved(spark: SparkSession, tables: dict[str, DataFrame]) -> Iterator[rout
 
 
 def in_order(frame: DataFrame) -> list[dict[str, Any]]:
-    """Rows in the order of their message ids."""
+    """Return rows in the order of their message ids."""
     return sorted(rows_of(frame), key=lambda row: str(row["message_id"]))
 
 
 def shouted(frame: DataFrame) -> DataFrame:
-    """A frame with its columns' names in capitals."""
+    """Return a frame with its column names in capitals."""
     return frame.toDF(*(name.upper() for name in frame.columns))
 
 
@@ -106,7 +106,7 @@ def test_accepted_types_give_the_same_rows(
         "dialogs": estate["dialogs"].select(*reversed(estate["dialogs"].columns)),
     }
     tables = {key: shouted(frame) for key, frame in changed.items()}
-    # Names that the job uses itself are as extra as any other.
+    # Additional columns may have names that the job uses itself.
     own = {
         "choice": F.lit(1),
         "key_service": F.lit("//far"),
@@ -126,7 +126,7 @@ def test_extreme_values_are_accepted(spark: SparkSession, estate: dict[str, Data
     """One run has times without zone, integers that do not fit, empty addresses, and collations."""
     from pyspark.sql import functions as F
 
-    # The times must come out right in a session whose zone has daylight saving.
+    # The times must be correct in a session whose zone has daylight saving.
     assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
     times = [*MOMENTS, "2026-03-08T02:29:59.999999Z", "2026-03-08T02:30:00.000000Z"]
     rows = [message(n, "//ends" if n >= len(MOMENTS) else "//far") for n in range(len(times))]
@@ -150,7 +150,7 @@ def test_extreme_values_are_accepted(spark: SparkSession, estate: dict[str, Data
         ),
         "instances": frame_of(spark, [instance], estate["instances"].schema),
     }
-    # Before Spark 4 there are no collations; whatever they are, names compare as the rules say.
+    # Spark has collations since version 4. They must not change how the rules compare names.
     if spark.version >= "4":
         lower = "string collate UTF8_LCASE"
         changed = {

@@ -1,4 +1,4 @@
-"""Runs over a window of time: its rows are replaced, and incremental runs continue as before."""
+"""Runs over a window of time replace its rows, and incremental runs continue as before."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_window_between_incremental_runs(spark: SparkSession, tmp_path: Path) 
     for run_id, now in (("first", MOMENTS[2]), ("second", MOMENTS[5])):
         routing.run(spark, config, run_id=run_id, now=now)
         expected.run(messages[:half] if run_id == "first" else [], now, run_id)
-    # These have come in since: they are new to the next incremental run, and not in the window.
+    # These messages are new to the next incremental run, and the run over the window does not read them.
     save_estate({"messages": messages[half:]}, tmp_path / "in", files=1)
     done = routing.run(spark, _config(tmp_path, *_window(*WINDOW)), run_id="window")
     expected.run_window(*WINDOW, "window")
@@ -81,7 +81,7 @@ def test_a_window_between_incremental_runs(spark: SparkSession, tmp_path: Path) 
 def test_a_window_after_a_full_run(spark: SparkSession, tmp_path: Path) -> None:
     """Messages that wait outside the window are tried again by the next run, as are those within it."""
     tables, messages = _tables(40)
-    # A full run takes doubled ids as they are.
+    # A full run accepts duplicate ids, so they are removed.
     messages = list({(row["instance_name"], row["message_id"]): row for row in messages}.values())
     save_estate({**tables, "messages": messages}, tmp_path / "in", files=1)
     routing.run(spark, _config(tmp_path), run_id="full")
@@ -98,7 +98,7 @@ def test_a_window_after_a_full_run(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_an_id_that_waits_without_its_last_row_is_not_new(spark: SparkSession, tmp_path: Path) -> None:
-    """Its row was deleted, and a window elsewhere has counted since: no run has written the row again."""
+    """The row was deleted, and only a run over another window has counted since, so it was not written again."""
     rows = {**small_estate(), "messages": [message(1, "//nowhere")]}
     save_estate(rows, tmp_path / "in", files=1)
     config = _config(tmp_path, "resolve.mode=incremental")

@@ -1,4 +1,4 @@
-"""The main job needs no pandas, nor pyarrow: without that rows are collected and handed over as rows."""
+"""The main job needs neither pandas nor pyarrow. Without pyarrow, Python and Spark exchange plain rows."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_job_runs_without_pyarrow_and_pandas(missing: str, spark: SparkSessi
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    # Spark 3.5 fetches its JARs with words on standard output.
+    # Spark 3.5 reports on standard output that it fetches its JARs.
     assert json.loads(done.stdout.splitlines()[-1])["rows_resolved"] == 5
     stored = spark.read.format("delta").load(str(tmp_path / "out" / "resolved_routes"))
     expected = reference(with_moments(small_estate()), as_of=None).resolved_routes

@@ -67,18 +67,18 @@ class Views:
         return file
 
     def config(self, *overrides: str, by_path: tuple[str, ...] = (), out: str = "out") -> Config:
-        """The same, loaded."""
+        """Load the configuration that `file` writes."""
         return routing.load_config(str(self.file(*by_path, out=out)), overrides)
 
     def add(self, key: str, row: dict[str, Any]) -> None:
-        """Put a row into a table behind its view."""
+        """Append a row to the table behind a view."""
         from routing.schemas import TABLES
 
         frame = frame_of(self.spark, [row], TABLES[key])
         frame.write.format("delta").mode("append").save(str(self.folder / "in" / key))
 
     def change(self, key: str, statement: str) -> None:
-        """Change a table behind its view: DELETE, or UPDATE."""
+        """Change the table behind a view by DELETE or UPDATE."""
         self.spark.sql(statement.format(f"delta.`{self.folder}/in/{key}`"))
 
 
@@ -96,7 +96,7 @@ def _resolved(spark: SparkSession, config: Config) -> dict[str, tuple[str, str]]
     return {row["message_id"]: (row["outcome"], row["reason"]) for row in rows}
 
 
-# By the rule book: 4 asks for a route, 5 came over the network, and msdb has no routes.
+# By the rule book, m4 asks for a route. m5 came over the network, and msdb has no routes.
 EXPECTED = {
     "m1": ("DELIVERED", "LOCAL_SERVICE"),
     "m2": ("DELIVERED", "LOCAL_SERVICE"),
@@ -114,7 +114,7 @@ def test_a_full_run_reads_the_current_state_of_views(spark: SparkSession, views:
     assert _resolved(spark, config) == EXPECTED
     assert {f"tables.{key}: as it is, at no version" for key in INPUTS} <= set(notes)
     assert "messages" not in row["table_ids"]
-    # As it is stored, and once more: a full run goes on from one that has no versions.
+    # The stored row is the same, and another full run can follow one without versions.
     [stored] = rows_of(spark.read.format("delta").load(str(config.output["runs"])))
     assert stored["input_versions"] == dict.fromkeys(INPUTS)
     views.add("messages", message(8, "//far"))
@@ -128,7 +128,7 @@ def test_a_full_run_reads_the_current_state_of_views(spark: SparkSession, views:
 @pytest.mark.long
 def test_incremental_runs_need_versions_only_of_messages(spark: SparkSession, views: Views) -> None:
     by_path = views.config("resolve.mode=incremental", by_path=("messages",))
-    # A table in place of one view: its version, and null of the others.
+    # One input is a table with a version. The others are views, with null.
     first = routing.run(spark, by_path).row
     assert first["input_versions"] == {**dict.fromkeys(INPUTS), "messages": 0}
     views.add("messages", message(8, "//far"))
@@ -139,7 +139,7 @@ def test_incremental_runs_need_versions_only_of_messages(spark: SparkSession, vi
         routing.run(spark, views.config("resolve.mode=incremental", out="other"))
     assert caught.value.exit_code == 2
     assert not (views.folder / "other" / "resolved_routes").exists()
-    # A table that now stands where a full run read a view.
+    # A table has replaced the view that a full run read.
     full = views.config(out="full")
     routing.run(spark, full)
     spark.sql("DROP VIEW behind.messages")
@@ -149,7 +149,7 @@ def test_incremental_runs_need_versions_only_of_messages(spark: SparkSession, vi
 
 
 def _before_writing(work: Callable[[], object]) -> Hook:
-    """A hook that does something once the keys are counted: outputs are written at once, and all wait for it."""
+    """Return a hook that does ``work`` once after the keys are counted. All outputs, written in parallel, wait."""
     lock, left = Lock(), [work]
 
     def hook(moment: str) -> None:
@@ -161,7 +161,7 @@ def _before_writing(work: Callable[[], object]) -> Hook:
     return hook
 
 
-# What happens behind the view of messages or dialogs once the keys are counted, and what the run then says.
+# The changes behind the view of messages after the keys are counted, and the error of the run.
 CHANGES: dict[str, tuple[Callable[[Views], None], str]] = {
     "a message with a key of its own": (
         lambda v: v.add("messages", message(8, "//far", database_name=None)),
@@ -269,7 +269,7 @@ def test_invalid_locations_are_named(spark: SparkSession, views: Views) -> None:
 
 @pytest.mark.long
 def test_a_view_on_yesterdays_version(spark: SparkSession, views: Views) -> None:
-    """As docs/how-to/recover.md has it, for the night."""
+    """This is the recovery of docs/how-to/recover.md."""
     views.change("routes", "UPDATE {} SET address = 'faulty'")
     config = views.config(by_path=INPUTS)
     with pytest.raises(InputError, match=r"4 faulty rows: routes"):
@@ -281,6 +281,6 @@ def test_a_view_on_yesterdays_version(spark: SparkSession, views: Views) -> None
 
 
 def test_the_example_has_dialogs_of_two_conversations(views: Views) -> None:
-    """The tests above need two dialogs, of which one belongs to a message."""
+    """The tests above need two dialogs, only one of which belongs to a message."""
     assert [row["conversation_id"] for row in small_estate()["dialogs"]] == [conversation(2), conversation(9)]
     assert views.names["dialogs"] == "behind.dialogs"

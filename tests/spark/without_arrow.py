@@ -1,4 +1,4 @@
-"""The separate process of test_without_arrow. Its first arguments are packages to hide."""
+"""Run sbroute in a separate process for test_without_arrow. The first argument lists packages to hide."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MISSING = sys.argv[1].split(",")
 
 
 class Without(PathFinder):
-    """Finds all packages but these, as where they are not installed."""
+    """Finds all packages except these, as if they were not installed."""
 
     @classmethod
     def find_spec(cls, fullname: str, path: Any = None, target: Any = None) -> Any:
