@@ -35,7 +35,7 @@ _CANDIDATE = 600
 
 
 def route_candidates(plan: RoutePlan, lists: CandidateLists) -> DataFrame:
-    """Return the rows of ``route_candidates``: the ranked candidates of each message that is not rejected.
+    """Return the rows of ``route_candidates``: the listed candidates of each accepted message, ranked.
 
     ``plan`` is from `compiling.compile_messages`, with ``lists``. Its messages have the column `MESSAGE_ROW`.
     """

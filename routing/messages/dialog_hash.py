@@ -51,7 +51,7 @@ def ensure_hash_function(
 
 
 def _gives(spark: SparkSession, name: str, answers: Mapping[str, int]) -> bool:
-    """Return whether a function gives these answers, which it does not if it takes no text or fails."""
+    """Return whether a function gives these answers, or False if it takes no text or fails."""
     try:
         return sql_statements.call_function(spark, name, list(answers)) == list(answers.values())
     except PySparkException:

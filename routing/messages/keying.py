@@ -70,7 +70,7 @@ def _read_names(messages: DataFrame) -> DataFrame:
 def add_scope(messages: DataFrame, lookups: RunLookups) -> DataFrame:
     """Add own_addresses of the scope to prepared messages, null if the instance or database is unknown."""
     scopes = lookups.scopes.with_rows(lookups.scopes.rows.withColumnRenamed("database_name", "key_database"))
-    # A scope, which is a database of an instance or its network, has one row.
+    # A scope is an instance with a database, or with the network. Each has one row.
     return look_up(messages, scopes, ["instance_name", "key_database"])
 
 
