@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-TOLD = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
+SIGNAL_WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
 
 
 class Ended(NamedTuple):

@@ -21,7 +21,7 @@ class Candidate(NamedTuple):
     """A valid route that matches a step of a search.
 
     ``tier`` is None in step 4, where routes carry the request, not the message. ``broker`` is the broker
-    instance of the message on this route. ``is_picked`` is None outside step 3. ``stands_for_it`` is the first
+    instance of the message on this route. ``is_picked`` is None outside step 3. ``equal_route`` is the first
     equal route by name, or None if this route is the first. ``why_not`` is a reason of sections 3 and 4.
     ``is_reached`` is True if its step ended the search.
     """
@@ -31,7 +31,7 @@ class Candidate(NamedTuple):
     tier: RouteTier | None
     broker: str | None
     is_picked: bool | None
-    stands_for_it: EstateRoute | None
+    equal_route: EstateRoute | None
     leads_back: bool
     why_not: Reason | None
     is_reached: bool
@@ -146,7 +146,7 @@ def row_of(candidate: Candidate, search: int, picked_before: str | None) -> Cand
     ``picked_before`` is the broker instance that step 3 picked in the search before it.
     """
     route, tier = candidate.route, candidate.tier
-    same = candidate.stands_for_it
+    same = candidate.equal_route
     return CandidateRow(
         search,
         matching.place_of(candidate.step),

@@ -28,7 +28,7 @@ AS_OF = "2026-01-05T13:00:00Z"
 
 # Each candidate's step and route, and whether it is chosen. The hash picks the second id for m1. m5 finds no
 # route, and m6 and m7 are rejected.
-TOLD = {
+PRINTED = {
     "m1": [(3, "Store", True), (3, "Stock", False)],
     "m2": [(1, "Store", True), (6, None, False)],
     "m3": [(2, "Far", True)],
@@ -60,7 +60,7 @@ def test_the_command_replaces_the_table_and_reports_its_inputs(
         printed.setdefault(row["message_id"], []).append(
             (row["matching_step"], row["route_name"], row["is_chosen"])
         )
-    assert printed == TOLD
+    assert printed == PRINTED
     if form == "table":
         assert shown.startswith("4 of 7 messages have ")
         assert "Candidates by the step that they match in" in shown

@@ -136,7 +136,6 @@ def _assert_chosen(candidates: list[Row], resolved: list[Row]) -> None:
 
 def _assert_alternatives(candidates: list[Row], resolved: list[Row]) -> None:
     alternatives = Counter(_of(row, (*KEY, *ROUTE)) for row in candidates if row["is_alternative"])
-    # One that is read from the service's name is written in its route otherwise.
     assert alternatives == Counter(
         (*_of(row, KEY), *_of(route, ROUTE)) for row in resolved for route in row["alternative_routes"] or ()
     )

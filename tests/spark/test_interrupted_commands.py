@@ -14,7 +14,7 @@ import pytest
 
 from routing.config import TableLocation
 from tests.crash.estate import NOW, OUTCOMES, before, copied, run_ids, state
-from tests.signalled import TOLD, Ended, ended, started, wait_until_guarded
+from tests.signalled import SIGNAL_WORDS, Ended, ended, started, wait_until_guarded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ STAYS = r"what was committed stays \(the next import completes what is missing\)
 
 def _interrupt(arguments: Sequence[str], within: float, folder: Path, *texts: str) -> Ended:
     """Send a signal to a command within some seconds, and check its output and leftovers."""
-    number, at, to_all = CHANCE.choice(list(TOLD)), CHANCE.uniform(0, within), CHANCE.random() < 0.5
+    number, at, to_all = CHANCE.choice(list(SIGNAL_WORDS)), CHANCE.uniform(0, within), CHANCE.random() < 0.5
     folder.mkdir(exist_ok=True)
     process = started(["-m", "routing", *arguments], TMPDIR=str(folder))
     wait_until_guarded(process)
@@ -55,7 +55,7 @@ def _interrupt(arguments: Sequence[str], within: float, folder: Path, *texts: st
     if done.code != 0:
         assert done.code == 128 + number, case_text
         assert re.fullmatch(
-            rf"((note|rejected): .*\n)*sbroute: {TOLD[number]}: ({'|'.join(texts)})\n", done.err
+            rf"((note|rejected): .*\n)*sbroute: {SIGNAL_WORDS[number]}: ({'|'.join(texts)})\n", done.err
         ), case_text
         assert time.monotonic() - begun < 30, case_text
         assert list(folder.glob("sbroute-java-*")) == [], case_text

@@ -67,7 +67,7 @@ def _removed(key: str) -> Damage:
     return lambda spark, case: shutil.rmtree(_table(case, key))
 
 
-def _made_anew(key: str) -> Damage:
+def _recreated(key: str) -> Damage:
     def damage(spark: SparkSession, case: Case) -> None:
         copy = _table(case, key).with_suffix(".anew")
         store(spark.read.format("delta").load(str(_table(case, key))).coalesce(1), copy)
@@ -115,7 +115,7 @@ REFUSED: dict[str, tuple[Damage, str]] = {
         _removed("resolved_routes"),
         r"output.resolved_routes at .*: the rows of run 'second' no longer exist" + FULL,
     ),
-    "an output made anew": (_made_anew("resolved_routes"), f"output.resolved_routes: .* {OTHER}"),
+    "a recreated output": (_recreated("resolved_routes"), f"output.resolved_routes: .* {OTHER}"),
     "a row of runs deleted": (
         _sql("DELETE FROM TABLE_ITSELF WHERE run_id = 'second'", "runs"),
         r"version 2 of .* was not written by a run \(DELETE\), .* \(RESTORE it to version 1, or run once",
@@ -126,7 +126,7 @@ REFUSED: dict[str, tuple[Damage, str]] = {
         + FULL,
     ),
     "messages made anew": (
-        _made_anew("messages"),
+        _recreated("messages"),
         r"tables.messages: .* was recreated or restored since the last run" + ANEW,
     ),
     "the log of messages cleaned up": (
@@ -169,7 +169,7 @@ def test_a_full_run_replaces_untrusted_rows(spark: SparkSession, case: Case) -> 
         ),
     ]
     assert {row["run_id"] for row in state(case)["resolved_routes"]} == {"later"}
-    _made_anew("rejected_messages")(spark, case)
+    _recreated("rejected_messages")(spark, case)
     for mode in ("full", "incremental"):
         with pytest.raises(ContractError, match=r"output.rejected_messages: .* is another table") as caught:
             routing.run(spark, case.config(f"resolve.mode={mode}"))

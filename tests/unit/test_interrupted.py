@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.signalled import TOLD, Ended, ended, started
+from tests.signalled import SIGNAL_WORDS, Ended, ended, started
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
 # `sbroute resolve`, with something else in its place, which prints a line once it is to be signalled.
@@ -35,7 +35,7 @@ sys.argv = ["sbroute", "resolve", "--config", "x", *sys.argv[1:]]
 __main__.script()
 """
 SLEEPS = "ready(); time.sleep(60)"
-BOTH = pytest.mark.parametrize("number", list(TOLD))
+BOTH = pytest.mark.parametrize("number", list(SIGNAL_WORDS))
 
 
 def _begun(program: str, folder: Path, *options: str) -> subprocess.Popen[str]:
@@ -57,13 +57,13 @@ def _end(program: str, folder: Path, *numbers: signal.Signals, options: tuple[st
 @pytest.mark.parametrize(
     ("program", "number"),
     [
-        *((SLEEPS, number) for number in TOLD),
+        *((SLEEPS, number) for number in SIGNAL_WORDS),
         ("ready()\nwhile True: pass", signal.SIGINT),
         ("ready(); subprocess.run(['sleep', '60'])", signal.SIGTERM),
     ],
 )
 def test_a_signal_at_any_moment_ends_the_command(program: str, number: signal.Signals, tmp_path: Path) -> None:
-    line = f"sbroute: {TOLD[number]}: nothing was written\n"
+    line = f"sbroute: {SIGNAL_WORDS[number]}: nothing was written\n"
     assert _end(program, tmp_path, number) == Ended(128 + number, "", line, {})
 
 
@@ -84,7 +84,7 @@ def test_a_signal_during_imports_ends_the_command(number: signal.Signals, tmp_pa
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
-    assert ended(process) == Ended(128 + number, "", f"sbroute: {TOLD[number]}: nothing was written\n", {})
+    assert ended(process) == Ended(128 + number, "", f"sbroute: {SIGNAL_WORDS[number]}: nothing was written\n", {})
 
 
 def test_the_message_of_a_signal_says_how_far_the_command_is(tmp_path: Path) -> None:

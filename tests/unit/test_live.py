@@ -24,7 +24,7 @@ from routing.commands import terminal_streams
 from routing.sessions.existing_session import count_tasks
 from routing.views.check.checking import check
 from tests.large_estates import many_messages
-from tests.signalled import ROOT, TOLD
+from tests.signalled import ROOT, SIGNAL_WORDS
 from tests.terminals import open_terminal, read_all, see, start_on
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
@@ -110,7 +110,7 @@ with clock.stage("read"):
         assert "read\x1b[2m" in written.partition(text)[2]
 
 
-@pytest.mark.parametrize("number", list(TOLD))
+@pytest.mark.parametrize("number", list(SIGNAL_WORDS))
 def test_an_interruption_removes_the_line(number: signal.Signals) -> None:
     screen, end = open_terminal()
     program = "with clock.stage('write'): see_line(); print('ready', flush=True); time.sleep(60)"
@@ -125,7 +125,7 @@ def test_an_interruption_removes_the_line(number: signal.Signals) -> None:
     assert (process.wait(30), process.stdout.read()) == (128 + number, b"")
     process.stdout.close()
     assert "write\x1b[2m" in written
-    assert see(written) == [f"sbroute: {TOLD[number]}: nothing was written", "|"]
+    assert see(written) == [f"sbroute: {SIGNAL_WORDS[number]}: nothing was written", "|"]
 
 
 def _take_ctrl_c() -> None:

@@ -14,7 +14,7 @@ from routing import cli
 from routing.delta.counted_runs import last_run
 from routing.delta.opening import LocalOpener
 from tests.estate_rows import small_estate
-from tests.signalled import TOLD, ended, started
+from tests.signalled import SIGNAL_WORDS, ended, started
 from tests.stored import config_of, config_text, save_estate, written
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
@@ -80,7 +80,7 @@ def _counting_run(file: Path) -> str | None:
 )
 def test_a_run_that_a_signal_ends_does_not_count(file: Path, point: str, number: signal.Signals) -> None:
     done = _end(file, number, point, 60)
-    assert done == (128 + number, f"sbroute: {TOLD[number]}: {DOES_NOT_COUNT}\n")
+    assert done == (128 + number, f"sbroute: {SIGNAL_WORDS[number]}: {DOES_NOT_COUNT}\n")
     assert _counting_run(file) is None
     assert not list(file.parent.rglob("*.lock"))
     assert _resolve(file, "next") == 0

@@ -36,7 +36,7 @@ from tests.simulated.faults import case
 from tests.simulated.proof import observe
 from tests.stored import store_local
 
-TOLD = [*OBSERVED, *BALANCED]
+EXPECTED = [*OBSERVED, *BALANCED]
 
 
 def observed_day(fault: str) -> tuple[dict[str, list[Row]], list[Row]]:
@@ -59,12 +59,12 @@ def test_every_episode_has_its_expected_class() -> None:
     # Backwards: the order of the rows does not matter.
     for row in listed(reconciled(ROWS[::-1])):
         found.setdefault(row["conversation_id"], []).append((row["class"], row["observations"]))
-    assert found == {rows[0]["conversation_id"]: episodes for rows, episodes in TOLD}
+    assert found == {rows[0]["conversation_id"]: episodes for rows, episodes in EXPECTED}
 
 
 def test_counts_of_a_reconciliation_add_up() -> None:
     done = reconciled(ROWS)
-    told = [episode for _, episodes in TOLD for episode in episodes]
+    told = [episode for _, episodes in EXPECTED for episode in episodes]
     assert done.observations == sum(observations for _, observations in told) == len(ROWS)
     assert sum(row["observations"] for row in done.counts) == len(ROWS)
     assert done.by_class == Counter(kind for kind, _ in told)

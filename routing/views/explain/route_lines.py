@@ -187,7 +187,7 @@ def _finding(candidate: Candidate, search: ShownSearch) -> str:
         return MATCHED
     if candidate.is_picked is False:
         return NOT_PICKED
-    return MATCHED if candidate.stands_for_it is None else EQUAL
+    return MATCHED if candidate.equal_route is None else EQUAL
 
 
 @dataclass(frozen=True)
