@@ -9,7 +9,7 @@ The path is equal if this holds for every instance in both directions, and addre
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -222,6 +222,18 @@ class PathDifference:
             selections += [{**near, "to_service_name": answered}] if answered else []
         return selections
 
+    def find_hiding(self) -> list[str]:
+        """Return the instances without a known address that messages with a difference may pass.
+
+        Other instances reach them only by an address of no known instance, or by a service name.
+        """
+        networks = (self.before, self.after)
+        senders = self._senders_by_service_name.union(*map(_find_senders_out, networks))
+        passed = self._reaching({*self.affected.instances, *self.affected.services, *self._senders_elsewhere})
+        known = [network.instances[name] for network in networks for name in passed if name in network.instances]
+        hidden = {instance.name for instance in known if instance.databases and not instance.own_addresses}
+        return sorted(name for name in hidden if senders - {name})
+
     def _reaching(self, targets: Collection[str]) -> list[str]:
         """Return these instances and all instances with messages or answers that may pass through them."""
         reached, waiting = set(targets), list(targets)
@@ -294,6 +306,28 @@ class PathDifference:
     @cached_property
     def _leads_elsewhere_by_route(self) -> dict[tuple[str, str], bool]:
         return {}
+
+
+def _find_senders_out(network: EstateNetwork) -> Iterator[str]:
+    """Yield the instances of routes with an address of no known instance."""
+    for sender in network.instances.values():
+        networked = (route for route in _routes(sender) if route.kind is AddressKind.NETWORK)
+        addresses = (address for route in networked for address in (route.address, route.mirror_address))
+        if any(address is not None and not network.owners(address, sender) for address in addresses):
+            yield sender.name
+
+
+def find_hiding(diff_sides: DiffSides) -> list[str]:
+    """Return the instances without a known address that may hide changes (`PathDifference.find_hiding`)."""
+    settings = diff_sides.before.settings, diff_sides.after.settings
+    if all(all(map(any, _address_lists(one))) for one in settings):
+        return []
+    return PathDifference.of(diff_sides, find_affected(diff_sides)).find_hiding()
+
+
+def _address_lists(settings: Mapping[str, TableColumns]) -> list[Sequence[str | None]]:
+    """Return the addresses of each instance."""
+    return [addresses or () for addresses in settings["instances"].values["addresses"]]
 
 
 def _routes(instance: SqlInstance) -> Iterator[EstateRoute]:

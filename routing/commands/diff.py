@@ -81,7 +81,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         default=[],
         help="exit code 1 if a message gets worse and ends delayed, dropped or rejected, at any hop; a lost"
         " return path counts as delayed or no-return-path, a loop as dropped or loop; not-known: the end of"
-        " a delivered message is no longer known (repeatable, or with commas)",
+        " a delivered message is no longer known, or an instance without a known address may hide changes"
+        " (repeatable, or with commas)",
     )
 
 
@@ -119,7 +120,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         tell_sentences(console, done.script.rejected, done.script.notes)
         refused = len(done.script.rejected)
         console.note(count_files(len(options.with_script or ()), 0, refused, "statement"))
-    return EXIT_FOUND if fails(done.counts, words) else EXIT_DONE
+    return EXIT_FOUND if fails(done.counts, words, done.unaddressed) else EXIT_DONE
 
 
 def _ask(options: argparse.Namespace) -> Against | None:

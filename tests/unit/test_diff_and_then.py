@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from routing import cli
+from tests.estate_rows import database, instance, message, route, service
 from tests.exported_networks import AT, exported_network, write_network
 from tests.reference.networks import Row, Tables
 from tests.stored import config_text, save_estate
@@ -74,16 +75,39 @@ def _json_of(capsys: pytest.CaptureFixture[str], *line: str) -> Row:
     return told
 
 
-def test_an_instance_without_an_address_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+# What a script does to the instance without an address, whether other instances lead there, and what hides.
+HIDING = [
+    pytest.param("DROP SERVICE [//stock];", "TCP://b:4022", ["b"], id="a message may be dropped there"),
+    pytest.param("DROP ROUTE [Nothing];", "TCP://b:4022", [], id="nothing differs"),
+    pytest.param("DROP SERVICE [//stock];", "TCP://a:4022", [], id="every address is known"),
+]
+
+
+@pytest.mark.parametrize(("statement", "address", "hiding"), HIDING)
+def test_changes_behind_an_instance_without_an_address_are_not_known(
+    statement: str, address: str, hiding: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Check assumes its address, and so knows more than a comparison of tables."""
-    tables = exported_network(random.Random(SEED), MESSAGES)
-    hidden = tables["databases"][0]["instance_name"]
-    for row in tables["instances"]:
-        row["addresses"] = None if row["instance_name"] == hidden else row["addresses"]
+    tables = {
+        "instances": [
+            instance("a", "tcp://a:4022", is_message_forwarding_enabled=False),
+            instance("b", is_message_forwarding_enabled=False),
+        ],
+        "databases": [
+            database("Sales", "1" * 8, instance_name="a"),
+            database("Stock", "2" * 8, instance_name="b"),
+        ],
+        "services": [service("Stock", "//stock", instance_name="b")],
+        "routes": [route("ToB", "//stock", address, instance_name="a", database_name="Sales")],
+        "messages": [message(1, "//stock", instance_name="a")],
+    }
     job, script = tmp_path / "job.yaml", tmp_path / "change.sql"
-    job.write_text(config_text(save_estate(tables, tmp_path / "in"), tmp_path / "out"), encoding="utf-8")
-    script.write_text(f":CONNECT {hidden}\nUSE [msdb];\nCREATE ROUTE [New] WITH ADDRESS = 'LOCAL';\nGO\n")
+    places = save_estate(tables, tmp_path / "in")
+    job.write_text(config_text(places, tmp_path / "out", dialogs=None, route_requests=None), encoding="utf-8")
+    script.write_text(f":CONNECT b\nUSE [Stock];\n{statement}\nGO\n", encoding="utf-8")
     line = ["diff", "--config", str(job), "--with-script", str(script), "--quiet"]
-    assert _json_of(capsys, *line)["unaddressed"] == [hidden]
-    cli.main(line)
-    assert f"No message is followed to '{hidden}'" in capsys.readouterr().out
+    answer = _json_of(capsys, *line)
+    assert (answer["changed"], answer["unaddressed"]) == (0, hiding)
+    assert cli.main([*line, "--fail-on", "delayed,dropped"]) == 0
+    assert ("is known to change" in capsys.readouterr().out) == bool(hiding)
+    assert cli.main([*line, "--fail-on", "not-known"]) == bool(hiding)

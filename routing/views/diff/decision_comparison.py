@@ -79,10 +79,13 @@ def loses_sight(row: ReadRow) -> bool:
     return bool(row["ending_before"] == PathEnd.DELIVERED and row["ending_after"] == PathEnd.NOT_KNOWN)
 
 
-def fails(counts: Iterable[ReadRow], words: Collection[str]) -> bool:
-    """Return True if any message gets worse and has one of the given ends (`FAILS`)."""
+def fails(counts: Iterable[ReadRow], words: Collection[str], unaddressed: Collection[str] = ()) -> bool:
+    """Return True if any message gets worse and has one of the given ends (`FAILS`).
+
+    Messages through ``unaddressed`` instances count as not known.
+    """
     endings = {ending for word in words for ending in _ENDINGS_OF.get(word, ())}
-    return any(
+    return (_NOT_KNOWN in words and bool(unaddressed)) or any(
         (is_worse(row) and row["ending_after"] in endings) or (_NOT_KNOWN in words and loses_sight(row))
         for row in counts
     )

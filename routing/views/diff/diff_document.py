@@ -49,7 +49,7 @@ def make_document(done: Diff) -> Document:
 def _state_answers(done: Diff) -> Iterator[Block]:
     """Yield a sentence each for changes for the worse, improvements, and other changes."""
     if not done.changed:
-        yield Paragraph(f"None of {count(done.compared, 'message')} changes.")
+        yield Paragraph(f"None of {count(done.compared, 'message')} {_known_to(done, 'change')}.")
         return
     counts = {step: [row for row in done.counts if step_of(row) == step] for step in (_WORSE, _BETTER, _NEITHER)}
     compared = count(done.compared, "message")
@@ -60,7 +60,7 @@ def _state_answers(done: Diff) -> Iterator[Block]:
         head = f"{number[_WORSE]:,} of {compared} {get[_WORSE]} worse"
         yield Paragraph(_state_changes(head, counts[_WORSE], become))
     else:
-        yield Paragraph(f"None of {compared} gets worse.")
+        yield Paragraph(f"None of {compared} {_known_to(done, 'get')} worse.")
     if counts[_BETTER]:
         head = f"{number[_BETTER]:,} {get[_BETTER]} better"
         yield Paragraph(_state_changes(head, counts[_BETTER], become))
@@ -74,11 +74,18 @@ def _state_answers(done: Diff) -> Iterator[Block]:
         )
 
 
+def _known_to(done: Diff, verb: str) -> str:
+    """Write what no message does, limited to known messages if instances have no address."""
+    return f"is known to {verb}" if done.unaddressed else f"{verb}s"
+
+
 def _state_unaddressed(done: Diff) -> Iterator[Block]:
-    """Yield the instances that no message is followed to."""
+    """Yield the instances whose messages may change unseen."""
     if done.unaddressed:
         names = join_words(map(named, done.unaddressed))
-        yield Paragraph(f"No message is followed to {names}: no address of an endpoint there is known.")
+        yield Paragraph(
+            f"It is not known whether messages through {names} change: no address of an endpoint there is known."
+        )
 
 
 def _state_changes(head: str, rows: Sequence[ReadRow], verbs: tuple[str, str]) -> Words:
@@ -103,8 +110,16 @@ def _state_rest(done: Diff) -> str:
         return "No route in force differs, and no lint finding appears or disappears."
     appeared = sum(row["change"] == COMES for row in done.findings)
     fixed = len(done.findings) - appeared
-    worse = "none gets worse" if not done.worse else f"{done.worse:,} of them get{'s' * (done.worse == 1)} worse"
-    changes = f"{done.changed:,} change{'s' * (done.changed == 1)}, {worse}" if done.changed else "none changes"
+    worse = (
+        f"none {_known_to(done, 'get')} worse"
+        if not done.worse
+        else f"{done.worse:,} of them get{'s' * (done.worse == 1)} worse"
+    )
+    changes = (
+        f"{done.changed:,} change{'s' * (done.changed == 1)}, {worse}"
+        if done.changed
+        else f"none {_known_to(done, 'change')}"
+    )
     return (
         f"{count(done.compared, 'message')} compared: {changes}; {count(len(done.routes), 'route')} in force"
         f" differ{'s' * (len(done.routes) == 1)};"

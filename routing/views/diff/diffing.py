@@ -12,6 +12,7 @@ from routing.arguments import checked
 from routing.cases import compared_tables as comparison
 from routing.cases import estate_sides as sides
 from routing.cases.compared_tables import Against, Scripts
+from routing.cases.estate_differences import find_hiding
 from routing.cases.estate_sides import DiffSides, OneSide
 from routing.config import Config, TableLocation
 from routing.delta.commits import is_local
@@ -152,6 +153,7 @@ class Diff:
             or None without ``with_messages``.
         script: the result that an import of the scripts would have, or None without scripts.
         frame_cache: frames that Spark caches for ``messages`` until `unpersist`.
+        unaddressed: instances without a known address, of which the changes are not known.
 
     Example:
         >>> script = routing.Scripts.of_text("DROP ROUTE Far", "hub", "Sales")
@@ -172,6 +174,7 @@ class Diff:
     messages: Table | None
     script: ImportResult | None
     frame_cache: FrameCache | None = None
+    unaddressed: Sequence[str] = ()
 
     def unpersist(self) -> None:
         """Release the frames that Spark caches for ``messages``, if it compared them."""
@@ -192,14 +195,6 @@ class Diff:
     def not_known(self) -> int:
         """The number of messages that are delivered before, with an unknown end after."""
         return sum(row["messages"] for row in self.counts if loses_sight(row))
-
-    @property
-    def unaddressed(self) -> list[str]:
-        """The instances with databases and no known address, which no message is followed to."""
-        names, lists = (self.after.settings["instances"].values[name] for name in ("instance_name", "addresses"))
-        holders = set(self.after.settings["databases"].values["instance_name"])
-        without = {name for name, addresses in zip(names, lists, strict=True) if not any(addresses or ())}
-        return sorted(without & holders) if len(names) > 1 else []
 
 
 @checked
@@ -281,6 +276,7 @@ def diff(
         changed.messages,
         done,
         frame_cache,
+        find_hiding(diff_sides) if changed.compared else (),
     )
 
 
