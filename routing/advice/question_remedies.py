@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from routing.advice.path_remedies import find_remedies, find_wrong_ports
+from routing.advice.path_remedies import find_arrival, find_remedies, find_silence_remedies, find_wrong_ports
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Remedy, RemedyPlace
 from routing.advice.server_remedies import complete_addresses
-from routing.advice.silence_remedies import SilentMessages, find_causes
+from routing.advice.silence_remedies import SilentMessages, find_causes, with_next_steps
 from routing.advice.status_advice import answer_status
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_trouble
@@ -18,20 +18,19 @@ from routing.cases.background import StatusText
 from routing.cases.evidence import FileEvidence
 from routing.cases.judged_questions import JudgedQuestion, RemedyFacts
 from routing.rules.judging import JudgedPath
-from routing.terms import STAYS, Outcome
+from routing.terms import LEAVES, STAYS
 
 
 def find_question_remedies(judged: JudgedQuestion, read_facts: Callable[[], RemedyFacts]) -> tuple[Remedy, ...]:
-    """Find the remedies for a message.
+    """Find the remedies for a message that stays or is dropped.
 
-    The tuple is empty if the message correctly leaves its instance, or its dialog decides. The facts are read only
-    if the message stays or is dropped.
+    The tuple is empty if the message is correctly on its way, or its dialog decides. Only otherwise are the facts
+    read.
     """
     verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
-    if not all(verdict.outcome in (*STAYS, Outcome.DELIVERED) for verdict in verdicts):
+    if not all(verdict.outcome in STAYS for verdict in verdicts):
         return ()
-    facts = read_facts() if any(verdict.outcome in STAYS for verdict in verdicts) else RemedyFacts()
-    estate, sent = AdviceEstate(facts), _sent_of(judged)
+    estate, sent = AdviceEstate(read_facts()), _sent_of(judged)
     remedies = {remedy_of(estate.describe_stuck(sent, verdict)) for verdict in verdicts}
     return tuple(remedies) if len(remedies) == 1 else ()
 
@@ -59,10 +58,12 @@ def find_reported_remedies(
     status_text: StatusText | None,
     evidence: FileEvidence,
     read_facts: Callable[[], RemedyFacts],
+    path: JudgedPath | None = None,
 ) -> tuple[Remedy, ...]:
     """Find the remedies for a status of SQL Server, or for messages without an acknowledgement, by exports.
 
-    The tuple is empty if no status is known, or if the routes keep the message.
+    The tuple is empty if no status is known, or if the routes keep the message. ``path`` is the only path, if it
+    was followed.
     """
     message, verdict = judged.message, judged.verdict
     if status_text is None or judged.is_undecided or verdict.outcome in STAYS or message.database is None:
@@ -83,19 +84,26 @@ def find_reported_remedies(
     )
     if trouble is not None:
         return (answer_status(reported),)
-    conversations = () if message.conversation_id is None else (message.conversation_id,)
-    sender = RemedyPlace(message.instance, reported.scope if reported.address else message.database)
+    if not status_text.is_silence(judged.question.row["enqueue_time"]):
+        return ()
+    path = path if verdict.outcome in LEAVES else None
     silent = SilentMessages(
         estate=estate,
-        sender=sender,
+        sender=RemedyPlace(message.instance, reported.scope if reported.address else message.database),
         service=message.service,
-        target=reported.find_target(),
-        conversations=conversations,
+        target=reported.find_target() if path is None else find_arrival(path),
+        conversations=() if message.conversation_id is None else (message.conversation_id,),
         newest=judged.question.row["enqueue_time"],
         route=verdict.route_name,
         address=reported.address,
     )
-    return tuple(find_causes(silent))
+    sent = _sent_of(judged)
+    if path is not None:
+        return tuple(find_silence_remedies(path, sent, silent))
+    causes = find_causes(silent)
+    if causes or verdict.outcome in LEAVES:
+        return tuple(causes)
+    return (with_next_steps(silent, remedy_of(estate.describe_stuck(sent, verdict))),)
 
 
 def beside(read_facts: Callable[[], RemedyFacts], evidence: FileEvidence | None) -> Callable[[], RemedyFacts]:

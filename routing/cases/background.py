@@ -25,7 +25,7 @@ from routing.rules.network import EstateNetwork
 from routing.rules.observed import NumberAgreement, ReasonComparison
 from routing.rules.reconciling import PairClass, SeenMessage
 from routing.rules.resolving import Verdict
-from routing.rules.timeline import moment_of
+from routing.rules.timeline import SECOND, moment_of
 from routing.tables.arrow_rows import with_moments
 from routing.tables.table_columns import TableColumns
 from routing.terms import (
@@ -150,6 +150,8 @@ def _place(instance: str | None, database: str | None) -> dict[str, str | None]:
 _UNKNOWN_TEXT = ReasonComparison(NumberAgreement.SAYS_NOTHING, "A text that this project does not know.")
 
 
+# The time (microseconds) after which a message with a blank status was sent but not acknowledged.
+_WAITING_FOR_A_TRY = 10 * 60 * SECOND
 _AGREEMENTS = {
     PairClass.CONFIRMED: NumberAgreement.AGREES,
     PairClass.COMPATIBLE: NumberAgreement.COMPATIBLE,
@@ -171,6 +173,10 @@ class StatusText:
     event: str | None = None
     outcome: Outcome | None = None
     next_hop: str | None = None
+
+    def is_silence(self, enqueued: int) -> bool:
+        """Return True if a queue has held a message so long with a blank status that it was sent meanwhile."""
+        return self.event is None and self.text is None and self.observed_at - enqueued > _WAITING_FOR_A_TRY
 
     def compared(self, reason: Reason, *, in_msdb: bool, outcome: Outcome | None = None) -> ReasonComparison:
         """Compare a status with a verdict. ``in_msdb`` is True if the routes of msdb were searched last."""

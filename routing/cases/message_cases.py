@@ -23,7 +23,7 @@ from routing.rules.judging import JudgedPath
 from routing.rules.network import EstateNetwork
 from routing.rules.observed import ReasonComparison
 from routing.rules.resolving import NO_DIALOG, DialogFacts, RoutedMessage, Verdict
-from routing.rules.timeline import SECOND, micros_of
+from routing.rules.timeline import micros_of
 from routing.schemas import DIALOGS, INPUTS
 from routing.tables.table_columns import TableColumns
 from routing.terms import MSDB, NOT_KNOWN, ON_ITS_WAY, TableRow
@@ -83,10 +83,6 @@ class PossibleVerdicts:
         named = (route for by_service in routes for route in by_service.get(message.service, ()))
         known_brokers = [*(holder.broker for holder in holders), *(route.broker for route in named)]
         return {broker for broker in known_brokers if broker is not None}
-
-
-WAITING_FOR_A_TRY = 10 * 60 * SECOND
-"""The time (microseconds) after which a message with a blank status was sent but not acknowledged."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,9 +221,7 @@ class MessageResult:
     @property
     def is_unacknowledged(self) -> bool:
         """True if SQL Server reports no status long after the message was enqueued, because it was sent."""
-        if self.status_text.text is not None:
-            return False
-        return self.status_text.observed_at - micros_of(self.row["enqueue_time"]) > WAITING_FOR_A_TRY
+        return self.status_text.is_silence(micros_of(self.row["enqueue_time"]))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from routing import cli
+from routing.views.check.checking import check
 from tests.exported import database, route
 from tests.exported_causes import AWAY, QUEUE, broker_endpoint, shop, target
 from tests.imports import config_in, import_views, no_spark
@@ -20,36 +21,56 @@ NO_CONNECT = (
 )
 
 
-@pytest.mark.parametrize("command", ["explain", "trace"])
-@pytest.mark.parametrize(
-    ("status", "number", "expected"),
-    [
-        (NO_CONNECT, 28034, "GRANT CONNECT ON ENDPOINT::[SHOP Broker]"),
-        ("", None, "ALTER QUEUE [dbo].[StockQueue]"),
+OFF = {"Stock": [{**QUEUE, "is_receive_enabled": 0}]}
+HERE = {
+    "databases": [
+        *(database(*one) for one in (("msdb", "d4d4d4d4", 4), ("Orders", "0d0d0d0d"), ("Stock", "5c5c5c5c")))
     ],
-    ids=["reported", "silent"],
-)
-def test_exports_give_remedies(
-    command: str,
-    status: str,
-    number: int | None,
-    expected: str,
+    "services": {"Orders": [{"name": "//from"}], "Stock": [{"name": "//stock", "service_queue_id": 70}]},
+    "routes": {name: [route("AutoCreatedLocal")] for name in ("msdb", "Orders", "Stock")},
+    "service_queues": OFF,
+}
+JUST_NOW = "2026-01-05T17:55:00"
+# The status, the time of the message, the views of its sender, and the only statement.
+SAME = [
+    pytest.param((NO_CONNECT, 28034), None, AWAY, "GRANT CONNECT ON ENDPOINT::[SHOP Broker]", id="reported"),
+    pytest.param((), None, AWAY, "ALTER QUEUE [dbo].[StockQueue]", id="silent"),
+    pytest.param((), JUST_NOW, AWAY, None, id="on its way"),
+    pytest.param((), None, HERE, "ALTER QUEUE [dbo].[StockQueue]", id="silent on its own instance"),
+    pytest.param((), JUST_NOW, HERE, None, id="delivered on its own instance"),
+]
+
+
+@pytest.mark.parametrize(("status", "at", "views", "expected"), SAME)
+def test_exports_give_the_same_remedies_everywhere(
+    status: tuple[Any, ...],
+    at: str | None,
+    views: dict[str, Any],
+    expected: str | None,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     exports = tmp_path / "exports"
-    shop(exports, status, number, routes=AWAY)
-    target(exports, service_queues={"Stock": [{**QUEUE, "is_receive_enabled": 0}]})
+    shop(exports, *status, **(views if views is HERE else {"routes": views}))
+    if at is not None:
+        queue = exports / "SHOP" / "transmission_queue.jsonl"
+        queue.write_text(json.dumps({**json.loads(queue.read_text("utf-8")), "enqueue_time": at}) + "\n", "utf-8")
+    if views is AWAY:
+        target(exports, service_queues=OFF)
     import_views(no_spark(), config_in(tmp_path), [str(exports)])
+    [group] = check([str(exports)]).groups
+    remedies = [advice.remedy.as_object() for advice in group.advice]
+    assert len(remedies) == (expected is not None)
+    assert (expected or "") in json.dumps(remedies)
 
-    def remedies(*more: str) -> str:
+    def remedies_of(command: str, *more: str) -> object:
         line = [command, "--config", str(_write_config(tmp_path)), "--message-id", MESSAGE, "--format", "json"]
         assert cli.main([*line, *more]) == 0
-        done: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return json.dumps(done.get("remedies", done))
+        return json.loads(capsys.readouterr().out)["remedies"]
 
-    assert expected not in remedies()
-    assert expected in remedies("--exports", str(exports))
+    for command in ("explain", "trace"):
+        assert remedies_of(command) == []
+        assert remedies_of(command, "--exports", str(exports)) == remedies
 
 
 def _write_config(folder: Path) -> Path:

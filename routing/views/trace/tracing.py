@@ -146,7 +146,9 @@ def trace(
     if evidence is not None and not any(path.failing_paths for path in judged_paths):
         kept_tables = source.read_kept(posed.question.row, is_described=posed.question.is_described)
         status = MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row).status
-        remedies = (*find_reported_remedies(judged, status, evidence, read_facts), *remedies)
+        only_path = judged_paths[0] if len(judged_paths) == 1 else None
+        reported = find_reported_remedies(judged, status, evidence, read_facts, only_path)
+        remedies = tuple(dict.fromkeys((*reported, *remedies)))
     rows = way_rows(paths), hop_rows(paths)
     return TraceResult(judged.message, from_service, paths, *rows, posed.other_count, remedies)
 
