@@ -26,6 +26,7 @@ from routing.views.page.facts import (
     Report,
     TimePoint,
 )
+from routing.views.page.report_answer import state_answer
 from routing.views.page.report_page import render
 from tests.report_samples import (
     BILLING,
@@ -158,6 +159,21 @@ def test_the_page_begins_with_the_answer_and_ends_with_its_sources(page: Page) -
         )
     ]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "ending", "is_open"),
+    [("SENT", "DELIVERED", True), ("SENT", "DROPPED", False), ("DELIVERED", None, False)],
+)
+def test_the_answer_says_if_acknowledgements_are_not_followed(
+    outcome: str, ending: str | None, is_open: bool
+) -> None:
+    place = (None, None, None, None)
+    flow = MessageFlow("hub", "Sales", "//far", outcome, *place, messages=1, oldest=0, ending=ending)
+    shown = dataclasses.replace(bare_report(), flows=(flow,))
+    assert ("trace --all" in state_answer(shown)) == is_open
+    # `check` follows them.
+    assert state_answer(dataclasses.replace(shown, answer="Nothing.")) == "Nothing."
 
 
 def test_tiles_show_where_messages_end(text: str) -> None:

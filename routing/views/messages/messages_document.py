@@ -95,8 +95,9 @@ def _state_others(done: MessageList) -> Iterator[Block]:
         counts = ", ".join(f"{row['messages']:,} {row['outcome']} {row['reason']}" for row in not_stuck)
         whole = "Of the others" if len(not_stuck) < len(done.counts) else f"Of {count(done.total, 'message')}"
         departed = _count_departed(done)
-        end = "it ends" if departed == 1 else "they end"
-        further = f" {count(departed, 'message')} left: `sbroute report` shows where {end}." if departed else ""
+        end = "it ends, and whether it is" if departed == 1 else "they end, and whether they are"
+        left = f" {count(departed, 'message')} left: `sbroute trace --all` shows where {end} acknowledged."
+        further = left if departed else ""
         yield Paragraph(f"{whole}: {counts}.{further}")
 
 

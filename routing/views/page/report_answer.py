@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 from routing.render.wording import count, format_duration
-from routing.terms import NOT_KNOWN
+from routing.terms import LEAVES, NOT_KNOWN, Outcome
 from routing.views.page.facts import STUCK, Report
 from routing.views.page.page_tables import instant
 
 
 def state_answer(report: Report) -> str:
-    """Return the answer of a report: the numbers of stuck messages and of unknown endings."""
+    """Return the answer of a report: the numbers of stuck messages and of unknown endings, and its limit."""
     if report.answer is not None:
         return report.answer
     total, stuck = sum(report.endings.values()), count_endings(report, *STUCK)
@@ -23,6 +23,8 @@ def state_answer(report: Report) -> str:
         parts = ["nothing is stuck"]
     if unknown:
         parts.append(f"it is not known where {count(unknown, 'message')} {'ends' if unknown == 1 else 'end'}")
+    if any(flow.outcome in LEAVES and flow.end == Outcome.DELIVERED for flow in report.flows):
+        parts.append("acknowledgements are not followed (sbroute trace --all follows them)")
     line = "; ".join(parts)
     return f"{line[:1].upper()}{line[1:]}."
 
