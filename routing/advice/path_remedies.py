@@ -18,7 +18,7 @@ from routing.cases.near_misses import NearMiss
 from routing.render.phrases import named
 from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.resolving import Verdict
-from routing.terms import Ending, Outcome, PathEnd, Reason
+from routing.terms import LEAVES, Ending, Outcome, PathEnd, Reason
 
 _SILENCE_CAUSE = (
     "The messages were sent, nothing acknowledges them, and these exports do not show what happens further on."
@@ -68,9 +68,18 @@ def find_arrival(path: JudgedPath) -> RemedyPlace | None:
     return next(iter(ends)) if is_delivered and len(ends) == 1 else None
 
 
-def find_silence_remedies(path: JudgedPath, sent: SentMessage, silent: SilentMessages) -> list[Remedy]:
-    """Return the remedies for messages that are not acknowledged although no hop is known to fail."""
-    estate = silent.estate
+def find_silence_remedies(
+    path: JudgedPath | None, sent: SentMessage, silent: SilentMessages, verdict: Verdict
+) -> list[Remedy]:
+    """Return the remedies for messages that are not acknowledged although no hop is known to fail.
+
+    ``path`` is None if they stay on their instance, or were not followed.
+    """
+    causes, estate = find_causes(silent), silent.estate
+    if path is None:
+        if causes or verdict.outcome in LEAVES:
+            return causes
+        return [with_next_steps(silent, remedy_of(estate.describe_stuck(sent, verdict)))]
     arriving = [
         possible_path for possible_path in path.forward_paths if possible_path.hop_path.ending is Ending.DELIVERED
     ]
@@ -79,7 +88,7 @@ def find_silence_remedies(path: JudgedPath, sent: SentMessage, silent: SilentMes
     )
     if copies:
         return list(copies)
-    causes, wrong_ports = find_causes(silent), find_wrong_ports(path.return_paths, sent, estate)
+    wrong_ports = find_wrong_ports(path.return_paths, sent, estate)
     if wrong_ports:
         return [*wrong_ports, *(cause for cause in causes if cause.statement is not None)]
     if causes:

@@ -9,7 +9,7 @@ from routing.advice.path_remedies import find_arrival, find_remedies, find_silen
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Remedy, RemedyPlace
 from routing.advice.server_remedies import complete_addresses
-from routing.advice.silence_remedies import SilentMessages, find_causes, with_next_steps
+from routing.advice.silence_remedies import SilentMessages
 from routing.advice.status_advice import answer_status
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_trouble
@@ -97,13 +97,7 @@ def find_reported_remedies(
         route=verdict.route_name,
         address=reported.address,
     )
-    sent = _sent_of(judged)
-    if path is not None:
-        return tuple(find_silence_remedies(path, sent, silent))
-    causes = find_causes(silent)
-    if causes or verdict.outcome in LEAVES:
-        return tuple(causes)
-    return (with_next_steps(silent, remedy_of(estate.describe_stuck(sent, verdict))),)
+    return tuple(find_silence_remedies(path, _sent_of(judged), silent, verdict))
 
 
 def beside(read_facts: Callable[[], RemedyFacts], evidence: FileEvidence | None) -> Callable[[], RemedyFacts]:

@@ -14,7 +14,7 @@ from routing.advice.path_remedies import find_arrival, find_remedies, find_silen
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.server_remedies import complete_addresses, lead_from_loopback
-from routing.advice.silence_remedies import SilentMessages, find_causes, with_next_steps
+from routing.advice.silence_remedies import SilentMessages
 from routing.advice.status_advice import StatusAdviser
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
@@ -425,13 +425,9 @@ class _Adviser:
 
     def _remedies_of_silence(self, bare: MessageGroup) -> list[Remedy]:
         case = bare.first.case
-        sent, silent = self._sent(case), self._describe_silence(bare)
-        if case.path is not None:
-            return find_silence_remedies(case.path, sent, silent)
         if case.verdict is None:
             raise ValueError("messages on their way have a verdict")
-        usual = remedy_of(self._estate.describe_stuck(sent, case.verdict))
-        return find_causes(silent) or [with_next_steps(silent, usual)]
+        return find_silence_remedies(case.path, self._sent(case), self._describe_silence(bare), case.verdict)
 
     def _describe_silence(self, bare: MessageGroup) -> SilentMessages:
         case, verdict = bare.first.case, bare.verdict
