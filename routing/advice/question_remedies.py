@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from routing.advice.managed_remedies import allow_on_managed
 from routing.advice.path_remedies import find_arrival, find_remedies, find_silence_remedies, find_wrong_ports
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Remedy, RemedyPlace
 from routing.advice.server_remedies import complete_addresses
 from routing.advice.silence_remedies import SilentMessages
-from routing.advice.status_advice import answer_status
+from routing.advice.status_advice import answer_reported
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
@@ -53,25 +54,25 @@ def find_path_remedies(
     return tuple(dict.fromkeys(remedies))
 
 
-def find_reported_remedies(
+def add_reported_remedies(
+    remedies: tuple[Remedy, ...],
     judged: JudgedQuestion,
     status_text: StatusText | None,
     evidence: FileEvidence,
     read_facts: Callable[[], RemedyFacts],
     path: JudgedPath | None = None,
 ) -> tuple[Remedy, ...]:
-    """Find the remedies for a status of SQL Server, or for messages without an acknowledgement, by exports.
+    """Add the remedies for a status of SQL Server, or for a missing acknowledgement, to those of the routes.
 
-    The tuple is empty if no status is known, or if the routes keep the message. ``path`` is the only path, if it
-    was followed.
+    They come first if the message is on its way. ``path`` is the only path, if it was followed.
     """
     message, verdict = judged.message, judged.verdict
-    if status_text is None or judged.is_undecided or verdict.outcome in STAYS or message.database is None:
-        return ()
+    if status_text is None or judged.is_undecided or message.database is None:
+        return remedies
+    is_kept, path = verdict.outcome in STAYS, path if verdict.outcome in LEAVES else None
     estate = AdviceEstate(read_facts())
-    trouble = find_trouble(status_text.number, status_text.text)
     reported = ReportedStatus(
-        trouble=trouble or StatusTrouble.UNREAD,
+        trouble=find_trouble(status_text.number, status_text.text) or StatusTrouble.UNREAD,
         status_text=status_text,
         estate=estate,
         evidence=evidence,
@@ -82,22 +83,27 @@ def find_reported_remedies(
         verdict=verdict,
         supposed=verdict,
     )
-    if trouble is not None:
-        return (answer_status(reported),)
-    if not status_text.is_silence(judged.question.row["enqueue_time"]):
-        return ()
-    path = path if verdict.outcome in LEAVES else None
-    silent = SilentMessages(
-        estate=estate,
-        sender=RemedyPlace(message.instance, reported.scope if reported.address else message.database),
+    is_failing = path is not None and bool(path.failing_paths)
+    has_remedy = is_kept or is_failing
+    answers = answer_reported(reported, is_failing=is_failing, has_remedy=has_remedy)
+    if not answers and not has_remedy and status_text.is_silence(judged.question.row["enqueue_time"]):
+        answers = find_silence_remedies(path, _sent_of(judged), _describe_silence(judged, reported, path), verdict)
+    ordered = (*remedies, *answers) if is_kept else (*answers, *remedies)
+    return tuple(dict.fromkeys(allow_on_managed(estate.server, remedy) for remedy in ordered))
+
+
+def _describe_silence(judged: JudgedQuestion, reported: ReportedStatus, path: JudgedPath | None) -> SilentMessages:
+    message = judged.message
+    return SilentMessages(
+        estate=reported.estate,
+        sender=RemedyPlace(reported.instance, reported.scope if reported.address else reported.database),
         service=message.service,
         target=reported.find_target() if path is None else find_arrival(path),
         conversations=() if message.conversation_id is None else (message.conversation_id,),
         newest=judged.question.row["enqueue_time"],
-        route=verdict.route_name,
+        route=judged.verdict.route_name,
         address=reported.address,
     )
-    return tuple(find_silence_remedies(path, _sent_of(judged), silent, verdict))
 
 
 def beside(read_facts: Callable[[], RemedyFacts], evidence: FileEvidence | None) -> Callable[[], RemedyFacts]:

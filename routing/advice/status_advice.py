@@ -116,6 +116,32 @@ def needs_answer(verdict: Verdict | None, status_text: StatusText, scope: str, *
     return not is_of_routes and agreement in (NumberAgreement.CONTRADICTS, NumberAgreement.SAYS_NOTHING)
 
 
+def answer_reported(status: ReportedStatus, *, is_failing: bool, has_remedy: bool) -> list[Remedy]:
+    """Return the remedies for a message with a verdict: for a missing endpoint, then for its status.
+
+    ``is_failing`` is True if it leaves its instance and does not arrive. ``has_remedy`` is True if its routes have
+    a remedy.
+    """
+    missing_endpoint = make_endpoint(status)
+    answers = [] if missing_endpoint is None else [missing_endpoint]
+    # The path already shows what the destination lacks.
+    is_shown = is_failing and status.trouble is StatusTrouble.NOT_TAKEN_THERE
+    if not is_shown and needs_answer(status.verdict, status.status_text, status.scope, has_remedy=has_remedy):
+        answers.append(answer_status(status))
+    return answers
+
+
+def make_endpoint(status: ReportedStatus) -> Remedy | None:
+    """Return the advice on an endpoint for a sender without one, if a route leads to another instance."""
+    if status.verdict is None or status.verdict.outcome != Outcome.SENT:
+        return None
+    # SQL Server may say so itself.
+    if status.trouble is StatusTrouble.NO_ENDPOINT or not status.has_no_endpoint(status.instance):
+        return None
+    unsaid = StatusText(status.status_text.observed_at, None, None)
+    return answer_status(replace(status, trouble=StatusTrouble.NO_ENDPOINT, status_text=unsaid))
+
+
 def _is_on_its_way(verdict: Verdict | None) -> bool:
     return verdict is not None and verdict.outcome in ON_ITS_WAY
 
@@ -198,19 +224,12 @@ class StatusAdviser:
     def _make_endpoint(self, results: Sequence[MessageResult]) -> Iterator[CountedRemedy]:
         """Yield the advice on an endpoint for a sender without one, if a route leads to another instance."""
         first = results[0]
-        if first.outcome != Outcome.SENT:
-            return
-        if any(
-            find_trouble(result.status_text.number, result.status_text.text) is StatusTrouble.NO_ENDPOINT
-            for result in results
-        ):
-            # SQL Server says so itself.
-            return
-        status = self._reported(
-            first, StatusTrouble.NO_ENDPOINT, StatusText(first.status_text.observed_at, None, None)
-        )
-        if status.has_no_endpoint(status.instance):
-            yield answer_status(status), len(results)
+        troubles = {find_trouble(result.status_text.number, result.status_text.text) for result in results}
+        is_said = StatusTrouble.NO_ENDPOINT in troubles
+        trouble = StatusTrouble.NO_ENDPOINT if is_said else StatusTrouble.UNREAD
+        remedy = make_endpoint(self._reported(first, trouble, first.status_text))
+        if remedy is not None:
+            yield remedy, len(results)
 
     def _answer_statuses(
         self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from routing.advice.question_remedies import beside, find_question_remedies, find_reported_remedies
+from routing.advice.question_remedies import add_reported_remedies, beside, find_question_remedies
 from routing.advice.remedy import Remedy
 from routing.arguments import checked
 from routing.cases.background import (
@@ -438,9 +438,9 @@ def answer(
     if read_facts is not None:
         remedies = find_question_remedies(judged, read_facts)
         if evidence is not None:
-            remedies = (*find_reported_remedies(judged, background.status, evidence, read_facts), *remedies)
+            remedies = add_reported_remedies(remedies, judged, background.status, evidence, read_facts)
     return Explanation(
         SchemaRows(RESOLVED_ROUTES.optional(), (verdict,)),
         SchemaRows(EXPLAINED_STEPS, number_lines(path_lines)),
-        remedies=tuple(dict.fromkeys(remedies)),
+        remedies=remedies,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from routing.advice.question_remedies import beside, find_path_remedies, find_reported_remedies
+from routing.advice.question_remedies import add_reported_remedies, beside, find_path_remedies
 from routing.advice.remedy import Remedy
 from routing.arguments import checked
 from routing.cases.background import MessageBackground
@@ -143,12 +143,11 @@ def trace(
     read_facts = beside(lambda: source.describe_path_facts(inputs.settings, services), evidence)
     judged_paths = tuple(_judged_paths(paths, (judged.message.instance, judged.message.database)))
     remedies = find_path_remedies(judged, judged_paths, read_facts)
-    if evidence is not None and not any(path.failing_paths for path in judged_paths):
+    if evidence is not None:
         kept_tables = source.read_kept(posed.question.row, is_described=posed.question.is_described)
         status = MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row).status
         only_path = judged_paths[0] if len(judged_paths) == 1 else None
-        reported = find_reported_remedies(judged, status, evidence, read_facts, only_path)
-        remedies = tuple(dict.fromkeys((*reported, *remedies)))
+        remedies = add_reported_remedies(remedies, judged, status, evidence, read_facts, only_path)
     rows = way_rows(paths), hop_rows(paths)
     return TraceResult(judged.message, from_service, paths, *rows, posed.other_count, remedies)
 
