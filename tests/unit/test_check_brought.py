@@ -161,11 +161,8 @@ def test_two_files_of_one_view_are_noted(tmp_path: Path) -> None:
     write(folder, {"queue 2.txt": QUEUE}, WRITTEN.replace(hour=19))
     done = check([str(folder)])
     assert (len(done.results), done.evidence.log.rows_left_out) == (1, {"transmission_queue": 1})
-    note_start = (
-        "2 files of sys.transmission_queue of instance 'case' are assumed to be of one"
-        " database, so only the newest counts"
-    )
-    assert any(note_start in note for note in done.evidence.log.notes)
+    note_start = "2 files of sys.transmission_queue of instance 'case' "
+    assert any(note.startswith(note_start) for note in done.evidence.log.notes)
 
 
 def test_a_script_is_assigned_to_the_only_instance(tmp_path: Path) -> None:

@@ -439,13 +439,15 @@ def test_every_case_comes_out_as_expected(explained: Explained) -> None:
 
 
 def test_paths_as_text(explained: Explained) -> None:
-    seen = dict.fromkeys(
-        [*(("", message) for message in ("n1", "n3", BALANCED)), *((c, m) for c, m, _ in NOTABLE)]
-    )
-    texts = [
-        f"# {case or 'near misses'}: {message}\n{write_text(make_document(explained.answers[case, message]))}"
-        for case, message in seen
-    ]
+    """Near misses and the first case of each outcome are whole, other cases have only their answer."""
+    whole = [("", asked) for asked in ("n1", "n3", BALANCED)]
+    by_outcome = {explained.verdicts[case, asked]["outcome"]: (case, asked) for case, asked, _ in NOTABLE[::-1]}
+    texts = []
+    for case, asked in dict.fromkeys([*whole, *((case, asked) for case, asked, _ in NOTABLE)]):
+        text = write_text(make_document(explained.answers[case, asked]))
+        is_whole = (case, asked) in (*whole, *by_outcome.values())
+        shown = text if is_whole else text.partition("\n\nmessage ")[0]
+        texts.append(f"# {case or 'near misses'}: {asked}\n{shown}")
     assert_golden("explain_paths.txt", "\n\n".join(texts))
 
 

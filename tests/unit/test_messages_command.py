@@ -135,48 +135,34 @@ def test_json_lists_the_messages(job: Path, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("--service //nowhere", "No message matches the filter."),
-        (
-            "--waiting --instance SPOKE",
-            (
-                "None of the 5 messages in the newest exports matches the filter. Messages imported since the"
-                " last run are not in the outputs yet."
-            ),
-        ),
+        ("--service //nowhere", "No message "),
+        ("--waiting --instance SPOKE", "None of the 5 messages "),
     ],
 )
 def test_a_filter_without_matches_is_answered(
     line: str, expected: str, job: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert phrase(capsys, job, *line.split(), "--width", "200") == expected
+    assert phrase(capsys, job, *line.split()).startswith(expected)
     assert json.loads(phrase(capsys, job, *line.split(), "--format", "json"))["messages"] == []
 
 
 def test_missing_runs_and_exports_are_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = configured(tmp_path)
-    assert phrase(capsys, file, status=2) == (
-        "sbroute: no run is recorded in 'FOLDER/out/runs' (run sbroute resolve first)"
-    )
+    assert "no run is recorded in 'FOLDER/out/runs'" in phrase(capsys, file, status=2)
     made(tmp_path)
     store_local(arrow_of([], IMPORTS_SCHEMA), tmp_path / "none" / "imports")
     never = ("--set", "tables.imports=none/imports", "--waiting")
-    assert phrase(capsys, file, *never) == (
-        "No export of a transmission queue was imported, so no waiting messages are\nknown."
-    )
+    assert phrase(capsys, file, *never).startswith("No export of a transmission queue ")
     store_local(arrow_of([], OBSERVED_ROUTING), tmp_path / "none" / "observed_routing")
     empty = ("--set", "tables.observed_routing=none/observed_routing", "--waiting")
-    assert phrase(capsys, file, *empty) == (
-        "No message waits: the newest exports of the transmission queues are empty."
-    )
+    assert phrase(capsys, file, *empty).startswith("No message waits: ")
 
 
 def test_waiting_needs_the_tables_of_imports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(tmp_path)
     file = configured(tmp_path, without=("observed_routing", "imports"))
-    assert phrase(capsys, file, "--waiting", status=2) == (
-        "sbroute: --waiting needs tables.observed_routing and tables.imports (name the tables that sbroute import"
-        " keeps)"
-    )
+    needs = "--waiting needs tables.observed_routing and tables.imports"
+    assert needs in phrase(capsys, file, "--waiting", status=2)
     [first] = json.loads(phrase(capsys, file, "--format", "json", "--limit", "1"))["messages"]
     assert (first["is_waiting"], first["agreement"]) == (None, None)
 
@@ -186,11 +172,8 @@ def test_missing_outputs_of_a_run_are_reported(tmp_path: Path, capsys: pytest.Ca
 
     made(tmp_path)
     shutil.rmtree(tmp_path / "out" / "resolved_routes")
-    gone = (
-        "sbroute: output.resolved_routes: the rows of run 'run-1' are not at 'FOLDER/out/resolved_routes' (correct"
-        " the location, or run sbroute resolve once with --set resolve.mode=full)"
-    )
-    assert phrase(capsys, tmp_path / "job.yaml", status=2) == gone
+    gone = "output.resolved_routes: the rows of run 'run-1' are not at 'FOLDER/out/resolved_routes'"
+    assert gone in phrase(capsys, tmp_path / "job.yaml", status=2)
 
 
 def test_another_table_is_refused(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,10 +184,8 @@ def test_another_table_is_refused(job: Path, capsys: pytest.CaptureFixture[str])
     place = rows.schema.get_field_index("observed_at")
     wrong = rows.set_column(place, "observed_at", [[1] * len(OBSERVED)])
     store_local(wrong, job.parent / "wrong")
-    assert phrase(capsys, job, "--set", "tables.observed_routing=wrong", status=2) == (
-        "sbroute: table observed_routing has 1 column fault: column observed_at is bigint, not timestamp"
-        " (docs/reference/tables.md has them)"
-    )
+    fault = "table observed_routing has 1 column fault: column observed_at is bigint, not timestamp"
+    assert fault in phrase(capsys, job, "--set", "tables.observed_routing=wrong", status=2)
 
 
 @pytest.mark.parametrize(

@@ -294,39 +294,16 @@ def _counted(causes: list[tuple[str, int]] | None = None, **classes: int) -> Rec
 @pytest.mark.parametrize(
     ("done", "answer"),
     [
-        pytest.param(
-            _counted(CONFIRMED=1_500, COMPATIBLE=2, CONTRADICTED=40, NOT_OBSERVED=9),
-            "SQL Server decided 40 of 1,542 episodes differently from the tables.",
-            id="some otherwise",
-        ),
-        pytest.param(
-            _counted(CONFIRMED=3, NOT_PREDICTED=1),
-            "SQL Server decided 0 of 4 episodes differently from the tables; the tables predict nothing for 1"
-            " other.",
-            id="one that the tables do not know",
-        ),
-        pytest.param(
-            _counted(CONFIRMED=3, COMPATIBLE=1, NOT_OBSERVED=5),
-            "SQL Server decided all 4 episodes as the tables predict.",
-            id="none otherwise",
-        ),
-        pytest.param(
-            _counted(CONFIRMED=1), "SQL Server decided the one episode as the tables predict.", id="one episode"
-        ),
-        pytest.param(
-            _counted(NOT_OBSERVED=5),
-            "No decision of SQL Server was observed in 5 episodes.",
-            id="nothing was decided",
-        ),
-        pytest.param(
-            _counted(),
-            "There are no observations: import events or a transmission queue first (docs/how-to/reconcile.md).",
-            id="no observation",
-        ),
+        (_counted(CONFIRMED=1_500, COMPATIBLE=2, CONTRADICTED=40, NOT_OBSERVED=9), "40 of 1,542 .* differently"),
+        (_counted(CONFIRMED=3, NOT_PREDICTED=1), "0 of 4 .* differently.* nothing for 1 other"),
+        (_counted(CONFIRMED=3, COMPATIBLE=1, NOT_OBSERVED=5), "all 4 .* as the tables predict"),
+        (_counted(CONFIRMED=1), "the one episode as the tables predict"),
+        (_counted(NOT_OBSERVED=5), "No decision .* in 5 episodes"),
+        (_counted(), "no observations"),
     ],
 )
 def test_the_answer_comes_first(done: Reconciliation, answer: str) -> None:
-    assert routing.text_of(done, width=200).splitlines()[0] == answer
+    assert re.search(answer, routing.text_of(done, width=200).splitlines()[0])
 
 
 def test_the_kind_of_cause_that_explains_most_comes_first() -> None:
