@@ -34,7 +34,6 @@ _LIST_CERTIFICATES = "SELECT name, start_date, expiry_date, pvt_key_encryption_t
 _SHOWN_ADDRESSES = 30
 _BOTH_SIDES = "Do this on both sides."
 _SINGLE_USER_SENDER, _SINGLE_USER_MSDB = 28075, 9790
-_UNKNOWN = "<database>"
 _AWAY = "The messages are for another instance."
 _COMPARE = "The exports show this. The text itself could not be read here: compare it."
 _NO_ACCOUNT = 15404
@@ -367,7 +366,7 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
     """
     entry, place, queue = _entry(status), status.find_target(), _queue(status)
     if place is None or place.database is None or queue is None:
-        at = _target_or_unknown(status, place)
+        at = status.place_at_target()
         lines = (list_queues(status.service), f"ALTER QUEUE {queue or '[<schema>].[<queue>]'} WITH STATUS = ON;")
         location = "The queue is in the database that holds the service."
         actions = entry.actions if place is not None else (*entry.actions, location)
@@ -376,13 +375,6 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
     actions = (*entry.actions, f"The queue is in {named(place.database)}.")
     line = f"ALTER QUEUE {(exported and name_queue(exported)) or queue} WITH STATUS = ON;"
     return ready(place, entry.cause, actions, line, risk=QUEUE_RISK, confidence=Confidence.LIKELY)
-
-
-def _target_or_unknown(status: ReportedStatus, place: RemedyPlace | None) -> RemedyPlace:
-    """Return the target's database, with a placeholder if its name is unknown."""
-    if place is None:
-        return RemedyPlace(status.instance, _UNKNOWN)
-    return RemedyPlace(place.instance, place.database or _UNKNOWN)
 
 
 def _queue(status: ReportedStatus) -> str | None:
@@ -466,16 +458,6 @@ def _database_in_text(status: ReportedStatus) -> RemedyPlace | None:
     known_databases = {*status.sender_instance.databases, status.database}
     quoted_databases = [name for name in status.quoted_names if name in known_databases]
     return RemedyPlace(status.instance, quoted_databases[-1]) if quoted_databases else None
-
-
-def grant_send(status: ReportedStatus) -> Remedy:
-    """Return GRANT SEND in the target's database, to a user that somebody has to choose."""
-    service, entry = statements.identifier(status.service), _entry(status)
-    lines: list[str | None] = [None, None]
-    if service is not None:
-        lines = [f"GRANT SEND ON SERVICE::{service} TO {user};" for user in ("[<user>]", "[public]")]
-    place = _target_or_unknown(status, status.find_target())
-    return to_fill_in(place, entry.cause, entry.actions, *lines, risk=entry.risk)
 
 
 def enable_target_broker(status: ReportedStatus) -> Remedy:

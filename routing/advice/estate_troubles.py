@@ -17,6 +17,7 @@ from routing.advice.server_remedies import free_endpoint
 from routing.advice.service_remedies import QUERY_NOTIFICATION, count_losses
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate
+from routing.advice.transport_remedies import find_transport_errors
 from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK, STATUSES
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount
@@ -33,6 +34,7 @@ class TroubleKind(Word):
     QUEUE_OFF = "QUEUE_OFF"
     QUEUE_NOT_READ = "QUEUE_NOT_READ"
     LOGIN_REFUSED = "LOGIN_REFUSED"
+    TRANSPORT_FAILS = "TRANSPORT_FAILS"
     DIALOGS_IN_ERROR = "DIALOGS_IN_ERROR"
     ENDPOINTS_LEAK = "ENDPOINTS_LEAK"
     CLIENTS_GONE = "CLIENTS_GONE"
@@ -85,6 +87,7 @@ def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
         *_queue_troubles(server),
         *_endpoint_troubles(server),
         *_refused_logins(server),
+        *_transport_errors(server),
         *_lost_clients(server),
         *_closed_keys(server),
         *_shared_ports(server),
@@ -350,6 +353,13 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
                 confidence=Confidence.LIKELY,
             )
             yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, remedy)
+
+
+def _transport_errors(server: ServerEvidence) -> Iterator[EstateTrouble]:
+    """Yield the errors of the transport in the error logs."""
+    for instance in server.logging_instances:
+        for error in find_transport_errors(server, instance):
+            yield EstateTrouble(TroubleKind.TRANSPORT_FAILS, error.summary, error.lines, error.remedy)
 
 
 def _lost_clients(server: ServerEvidence) -> Iterator[EstateTrouble]:

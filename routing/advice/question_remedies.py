@@ -82,6 +82,7 @@ def add_reported_remedies(
         broker=verdict.broker_instance,
         verdict=verdict,
         supposed=verdict,
+        from_service=_sent_of(judged).from_service,
     )
     is_failing = path is not None and bool(path.failing_paths)
     has_remedy = is_kept or is_failing
@@ -103,6 +104,7 @@ def _describe_silence(judged: JudgedQuestion, reported: ReportedStatus, path: Ju
         newest=judged.question.row["enqueue_time"],
         route=judged.verdict.route_name,
         address=reported.address,
+        from_service=reported.from_service,
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from routing.advice import statements
 from routing.advice.broker_copies import name_twins
 from routing.advice.database_remedies import open_database, open_holder, own_database
 from routing.advice.handshake_remedies import compare_certificates
 from routing.advice.managed_remedies import correct_managed_port
 from routing.advice.queue_remedies import read_queue, turn_on
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace
+from routing.advice.send_remedies import grant_missing_send, list_senders
 from routing.advice.server_remedies import (
     lead_from_loopback,
     lead_to_listener,
@@ -24,12 +24,10 @@ from routing.advice.status_meanings import find_trouble
 from routing.advice.stuck_messages import AdviceEstate
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_facts import TELLS
-from routing.render.phrases import cut, join_words, named, when
+from routing.render.phrases import cut, named, when
 from routing.rules.estate import SqlInstance
 from routing.rules.timeline import moment_of
 
-_EVERYBODY = "public"
-_SEND_RISK = "A grant to public lets every sender that can connect send to the service."
 EVENT_THAT_TELLS = (
     "If that does not help, record the event Broker:Message Undeliverable there (sbroute import queries --events),"
     " and look for error 28047 with its state in the error logs of both sides."
@@ -53,6 +51,7 @@ class SilentMessages:
     newest: int
     route: str | None = None
     address: str | None = None
+    from_service: str | None = None
 
 
 def find_causes(silent: SilentMessages) -> list[Remedy]:
@@ -174,8 +173,7 @@ def _mend_endpoints(silent: SilentMessages, target: RemedyPlace) -> Remedy | Non
     server, sender = silent.estate.server, silent.sender.instance
     if target.instance == sender or [owner.name for owner in _owners(silent)] != [target.instance]:
         return None
-    arrived = server.conversations(target.instance, target.database or "") or frozenset()
-    if arrived.intersection(silent.conversations):
+    if _count_arrived(silent, target):
         return None
     cause = f"{named(sender)} and {named(target.instance)} exchange messages by their endpoints."
     return (
@@ -197,46 +195,25 @@ def _owners(silent: SilentMessages) -> list[SqlInstance]:
 
 
 def _grant_send(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
-    """Advise GRANT SEND if dialogs of another instance have no user in the target's database that may send."""
-    server, sender = silent.estate.server, silent.sender
-    senders = server.senders_to(target.instance, target.database or "", silent.service)
-    is_bound = server.has_binding(sender.instance, sender.database or "", silent.service)
-    if senders is None or target.instance == sender.instance or _EVERYBODY in senders:
+    """Return the remedy for a sender without SEND, unless the messages are known to arrive."""
+    if _count_arrived(silent, target):
         return None
-    service = statements.identifier(silent.service)
-    if is_bound is True:
-        return None if senders else _grant_to_user(silent, target, service)
-    granted = join_words(map(named, senders)) if senders else "nobody"
-    cause = (
-        f"A dialog without a remote service binding, or with an anonymous one, sends as public, and"
-        f" {granted} may send to service {named(silent.service)}: the target throws the messages away."
-    )
-    actions = (
-        f"Grant SEND on the service to public in {named(target.database)}, if anybody who can connect may send.",
-        "Or bind a user with a certificate to the service, and grant SEND to that user.",
-    )
-    line = None if service is None else f"GRANT SEND ON SERVICE::{service} TO [public];"
-    return ready(target, cause, actions, line, risk=_SEND_RISK, confidence=Confidence.LIKELY)
+    return grant_missing_send(silent.estate.server, silent.sender, target, silent.service, silent.from_service)
 
 
-def _grant_to_user(silent: SilentMessages, target: RemedyPlace, service: str | None) -> Remedy:
-    """Advise GRANT SEND to the user of the sender's certificate, if nobody has it."""
-    cause = (
-        f"Nobody may send to service {named(silent.service)} of {named(target.database)}: the target throws the"
-        " messages away."
-    )
-    action = f"Grant SEND to the user of {named(target.database)} that owns the certificate of the sender."
-    line = None if service is None else f"GRANT SEND ON SERVICE::{service} TO [<user>];"
-    return to_fill_in(target, cause, (action,), line, confidence=Confidence.LIKELY)
+def _count_arrived(silent: SilentMessages, target: RemedyPlace) -> int:
+    """Count the dialogs with an endpoint at the target."""
+    arrived = silent.estate.server.conversations(target.instance, target.database or "") or frozenset()
+    return len(arrived.intersection(silent.conversations))
 
 
 def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
     """Advise on lost messages or acknowledgements, by the conversation endpoints of the target."""
     server = silent.estate.server
-    conversations = server.conversations(target.instance, target.database or "")
-    if conversations is None or not silent.conversations or target.instance == silent.sender.instance:
+    is_exported = server.was_exported("conversation_endpoints", target.instance, target.database)
+    if not is_exported or not silent.conversations or target.instance == silent.sender.instance:
         return None
-    arrived = len(conversations.intersection(silent.conversations))
+    arrived = _count_arrived(silent, target)
     if arrived:
         cause = (
             f"The messages reach their target: {named(target.database)} of {named(target.instance)} knows"
@@ -256,5 +233,6 @@ def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
         "Check the connection, the certificates and the grants of SEND and CONNECT.",
         "The target drops messages that it must not accept, and the sender is not informed.",
     )
-    logs, missing = _quote_logs(silent, target), _missing(silent, target)
-    return Remedy(target, cause, (*grants, *logs, *missing, EVENT_THAT_TELLS))
+    senders = list_senders(server, target, silent.service)
+    known = (*(() if senders is None else (senders,)), *_quote_logs(silent, target), *_missing(silent, target))
+    return Remedy(target, cause, (*grants, *known, EVENT_THAT_TELLS))

@@ -17,6 +17,7 @@ from routing.rules.estate import Database, SqlInstance
 from routing.rules.locating import has_id
 from routing.rules.resolving import Verdict
 
+_UNKNOWN = "<database>"
 _IN_QUOTES = re.compile(r"\"([^\"]+)\"|'([^']+)'|«([^«»]+)»|„([^„“”]+)[“”]|“([^“”]+)”|「([^「」]+)」")
 
 
@@ -41,6 +42,7 @@ class ReportedStatus:
     verdict: Verdict | None
     supposed: Verdict | None
     peer: str | None = None
+    from_service: str | None = None
 
     @property
     def sender_instance(self) -> SqlInstance:
@@ -119,6 +121,11 @@ class ReportedStatus:
             for holder in self._holders_of(instance)
         ]
         return targets[0] if len(targets) == 1 else None
+
+    def place_at_target(self) -> RemedyPlace:
+        """Return the target's place, with a placeholder for the database if its name is unknown."""
+        place = self.find_target() or RemedyPlace(self.instance)
+        return RemedyPlace(place.instance, place.database or _UNKNOWN)
 
     def _holders_of(self, instance: SqlInstance) -> list[Database]:
         holders = instance.holders_of(self.service)

@@ -145,6 +145,20 @@ class EstateKnowledge:
         machines = dict.fromkeys((host.partition(".")[0], host))
         return sorted(name for machine in machines for name in self._without_addresses.get(machine, ()))
 
+    def at_other_ports(self, address: str) -> list[tuple[str, str]]:
+        """Return the instances of an address's host that listen at other ports only, each with a port."""
+        host = text.host(address)
+        if host is None or host in LOOPBACK_HOSTS:
+            return []
+        machines = {host, host.partition(".")[0]}
+        ports = (
+            (name, text.port(own))
+            for name, instance in self.instances.items()
+            if machines & instance.machine_names
+            for own in instance.own_addresses
+        )
+        return sorted({name: port for name, port in ports if port is not None}.items())
+
     @cached_property
     def _without_addresses(self) -> dict[str, list[str]]:
         """The instances without known addresses, by machine."""

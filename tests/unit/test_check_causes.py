@@ -441,6 +441,87 @@ def test_a_bound_sender_without_a_grant(tmp_path: Path) -> None:
     assert "GRANT SEND ON SERVICE::[//stock] TO [<user>];" in (only_remedy(tmp_path).statement or "")
 
 
+BINDING = {"name": "b", "remote_service_name": "//stock", "user_name": "StockUser"}
+SENDERS = {"permission_name": "SEND", "object_name": "//stock", "grantee_name": "Wrong"}
+NO_SEND = "The user does not have permission to access the service '//stock'."
+
+
+@pytest.mark.parametrize("status", ["", NO_SEND])
+@pytest.mark.parametrize("shown_by", ["certificate", "binding"])
+def test_send_is_granted_to_the_wrong_user(status: str, shown_by: str, tmp_path: Path) -> None:
+    own = certificate("ShopCert", pvt_key_encryption_type_desc="ENCRYPTED_BY_MASTER_KEY")
+    copy = certificate(
+        "Copy", subject="ShopCert", pvt_key_encryption_type_desc="NO_PRIVATE_KEY", user_name="ShopUser"
+    )
+    back = {"name": "back", "remote_service_name": "//from", "user_name": "ShopUser"}
+    by_certificate = shown_by == "certificate"
+    sent: dict[str, Any] = {"remote_service_bindings": {"Orders": [BINDING]}}
+    there: dict[str, Any] = {"database_permissions": {"Stock": [SENDERS]}}
+    if by_certificate:
+        sent["certificates"], there["certificates"] = {"Orders": [own]}, {"Stock": [copy]}
+    else:
+        there["remote_service_bindings"] = {"Stock": [back]}
+    shop(tmp_path, status, 8494 if status else None, routes=AWAY, **sent)
+    target(tmp_path, **there)
+    remedy = only_remedy(tmp_path)
+    assert remedy.statement == "USE [Stock];\nGRANT SEND ON SERVICE::[//stock] TO [ShopUser];"
+    assert "only 'Wrong' has SEND" in remedy.cause
+    assert "'ShopUser' of 'Stock'" in remedy.cause
+
+
+def test_the_holders_of_send_are_named(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY, remote_service_bindings={"Orders": [BINDING]})
+    target(tmp_path, database_permissions={"Stock": [SENDERS]}, conversation_endpoints={"Stock": []})
+    assert "SEND on '//stock' is granted to 'Wrong'" in only_remedy(tmp_path).text
+
+
+def test_messages_that_arrive_need_no_grant(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY, remote_service_bindings={"Orders": []})
+    arrived = [endpoint(1, is_initiator=0, far_service="//from")]
+    target(tmp_path, database_permissions={"Stock": [SENDERS]}, conversation_endpoints={"Stock": arrived})
+    assert "GRANT SEND" not in (only_remedy(tmp_path).statement or "")
+
+
+def test_a_route_back_to_another_port_is_no_missing_export(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY)
+    back = [route("Back", "//from", "TCP://shop:4023"), route("AutoCreatedLocal")]
+    target(tmp_path, routes={"msdb": [route("AutoCreatedLocal")], "Stock": back})
+    printed = print_check(check([str(tmp_path)]))
+    assert "the instance at 'TCP://shop:4023' was not exported" not in printed
+    assert "'SHOP' listens on port 4022" in printed
+
+
+TRANSPORT = (
+    "An error occurred in a Service Broker/Database Mirroring transport connection endpoint, Error: 8474,"
+    " State: 11. (Near endpoint role: Target, far endpoint address: '{}')"
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "summaries", "words"),
+    [
+        ([TRANSPORT.format("")] * 2, ["error 9642 with 8474 in the error log"], "exclude the port"),
+        ([TRANSPORT.format("10.0.0.9:4022")], ["error 9642 with 8474 in the error log"], "'10.0.0.9:4022' break"),
+        (["Error: 9697, Severity: 16, State: 1."], ["error 9697 in the error log"], "another error beside"),
+        (["Error: 9691, Severity: 10, State: 1."], [], ""),
+        (
+            [refused("Connection handshake failed. An OS call failed: (8009030c) 0x8009030c(…). State 67.")],
+            ["'STOCK' refuses logins"],
+            "do not agree",
+        ),
+    ],
+)
+def test_errors_of_the_transport_where_nothing_waits(
+    lines: list[str], summaries: list[str], words: str, tmp_path: Path
+) -> None:
+    whole_shop(tmp_path, [])
+    target(tmp_path, **log(*lines))
+    troubles = check([str(tmp_path)]).troubles
+    assert [trouble.summary for trouble in troubles] == summaries
+    assert all(trouble.kind is TroubleKind.TRANSPORT_FAILS for trouble in troubles)
+    assert all(trouble.count == len(lines) and words in trouble.remedy.text for trouble in troubles)
+
+
 # Queues whose activation does not receive.
 
 

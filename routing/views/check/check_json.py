@@ -175,7 +175,7 @@ def _unread(address: str, knowledge: EstateKnowledge) -> JsonObject:
         "instance_name": maybe[0] if len(maybe) == 1 else None,
         "database_name": None,
         "code": "INSTANCE_AT_ADDRESS",
-        "message": "the instance at this address is not among the exports",
+        "message": "no instance of the exports listens at this address",
         "view": ", ".join(VIEWS_OF_AN_INSTANCE),
         "address": address,
     }

@@ -300,7 +300,7 @@ class Check:
     def troubles(self) -> Sequence[EstateTrouble]:
         """The troubles other than waiting messages, without those that a group's remedy covers."""
         advised = {
-            (advice.remedy.place, advice.remedy.statement)
+            (advice.remedy.place, advice.remedy.statement or advice.remedy.cause)
             for message_group in self.groups
             for advice in message_group.advice
         }
@@ -309,7 +309,9 @@ class Check:
         # Without a queue, no status of a message names a broker that is off.
         all_troubles += find_brokers_off(AdviceEstate(facts), in_use_only=self.evidence.has_queue)
         return [
-            trouble for trouble in all_troubles if (trouble.remedy.place, trouble.remedy.statement) not in advised
+            trouble
+            for trouble in all_troubles
+            if (trouble.remedy.place, trouble.remedy.statement or trouble.remedy.cause) not in advised
         ]
 
     @property

@@ -443,6 +443,7 @@ class _Adviser:
             newest=max(micros_of(row["enqueue_time"]) for row in rows),
             route=None if verdict is None else verdict.route_name,
             address=None if verdict is None else verdict.address,
+            from_service=case.from_service,
         )
 
     def _sent(self, case: MessageCase) -> SentMessage:

@@ -16,7 +16,7 @@ from routing.cases.missing_knowledge import gap_sentence, gaps_on
 from routing.cases.near_misses import ROUTE, NearMiss
 from routing.document import Block, Cell, DataTable, ListItem, Paragraph, Tone, TonedText, make_columns
 from routing.lint.lint_estate import LintFinding
-from routing.render.phrases import cut, named, shorten, when, where
+from routing.render.phrases import cut, join_words, named, shorten, when, where
 from routing.render.wording import count
 from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.observed import NumberAgreement
@@ -320,12 +320,21 @@ def list_needed(
         yield ListItem(f"to learn more: {gap_sentence(gap)}", indent=indent)
     views = f"{', '.join(VIEWS_OF_AN_INSTANCE[:-1])} and {VIEWS_OF_AN_INSTANCE[-1]}"
     for address in path.unread_addresses[:most]:
-        maybe = ", ".join(map(named, knowledge.may_be_at(address)[:_FEW]))
-        if maybe:
-            words = (
-                f"the instance at {named(address)} may be {maybe}, whose address is not known; export its"
-                " sys.service_broker_endpoints, or give --address"
-            )
-        else:
-            words = f"the instance at {named(address)} was not exported; export its {views}"
-        yield ListItem(f"to learn more: {words}", indent=indent)
+        yield ListItem(f"to learn more: {_state_unread(address, knowledge, views)}", indent=indent)
+
+
+def _state_unread(address: str, knowledge: EstateKnowledge, views: str) -> str:
+    """Return a sentence on an address that no known instance has, by the instances of its machine."""
+    maybe = ", ".join(map(named, knowledge.may_be_at(address)[:_FEW]))
+    if maybe:
+        return (
+            f"the instance at {named(address)} may be {maybe}, whose address is not known; export its"
+            " sys.service_broker_endpoints, or give --address"
+        )
+    others = [f"{named(name)} listens on port {port}" for name, port in knowledge.at_other_ports(address)]
+    if others:
+        return (
+            f"no exported instance of this host listens at {named(address)}: {join_words(others)}; correct the"
+            f" port, or export {views} of another instance there"
+        )
+    return f"the instance at {named(address)} was not exported; export its {views}"

@@ -1,0 +1,132 @@
+"""Advise on errors of the transport in the error log, which no waiting message shows."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace
+from routing.advice.status_meanings import StatusTrouble, find_trouble
+from routing.advice.trouble_catalogue import STATUSES
+from routing.cases.server_evidence import ServerEvidence
+from routing.importing.catalog.conversation_rows import error_number
+from routing.render.phrases import cut, join_words, named
+from routing.render.wording import count
+
+_CONNECTION_ERROR = re.compile(
+    r"transport connection endpoint, Error: (\d{1,6}), State: \d{1,6}\."
+    r"(?:[^']{0,80}far endpoint address: '([^']{0,300})')?",
+    re.IGNORECASE,
+)
+_HEADER = re.compile(r"^Error: (\d{1,6}), Severity: \d{1,3}, State: \d{1,6}", re.ASCII)
+_LOGIN_FAILED = "Service Broker login attempt failed with error: '"
+_STRANGER = (
+    "If the times are those of a port scan or of a monitoring tool, exclude the port from it. No message is lost.",
+    "Otherwise find the program that connects to the port, such as a route of another server with a wrong port.",
+)
+_BROKEN = (
+    "Compare the times with restarts of the other side and with the network: SQL Server connects again by itself.",
+    "If the lines go on, check the firewall, and that both endpoints agree on authentication and encryption.",
+)
+_BOTH_KINDS = "Endpoints of database mirroring and availability groups write the same text: compare the port."
+_SHOWN = 3
+# The errors of the broker's own tasks, which stop messages of a database or of the instance.
+_STARTING: Mapping[int, str] = {
+    9643: "its transport fails",
+    9644: "its dispatcher fails",
+    9645: "its manager fails",
+    9694: "its manager cannot start",
+    9696: "its event handler cannot start",
+    9697: "it cannot start for a database",
+    9701: "it cannot start for a database",
+}
+
+
+class TransportError(NamedTuple):
+    """Lines of an error log on one trouble of the transport."""
+
+    summary: str
+    lines: int
+    remedy: Remedy
+
+
+def find_transport_errors(server: ServerEvidence, instance: str) -> Iterator[TransportError]:
+    """Yield the failed connections, logins and starts of Service Broker that an error log names."""
+    yield from _find_connection_errors(server, instance)
+    yield from _find_failed_logins(server, instance)
+    yield from _find_failed_starts(server, instance)
+
+
+def _find_connection_errors(server: ServerEvidence, instance: str) -> Iterator[TransportError]:
+    """Yield error 9642 by the error that it names: connections that broke, or that no broker made."""
+    lines: dict[tuple[str, bool], list[str]] = defaultdict(list)
+    addresses: dict[tuple[str, bool], dict[str, None]] = defaultdict(dict)
+    for line in server.log_lines(instance, "transport connection endpoint"):
+        match = _CONNECTION_ERROR.search(line)
+        if match is None:
+            continue
+        key = match[1], bool(match[2])
+        lines[key].append(line)
+        addresses[key] |= {match[2]: None} if match[2] else {}
+    for (number, has_address), those in lines.items():
+        far = join_words(map(named, addresses[number, has_address]), _SHOWN)
+        if has_address:
+            cause = f"Connections between the endpoint of {named(instance)} and {far} break (error {number})."
+        else:
+            cause = (
+                f"A connection to an endpoint of {named(instance)} breaks before its far end is known (error"
+                f" {number}): often a program connects that is not SQL Server."
+            )
+        actions = (_quote(instance, those), *(_BROKEN if has_address else _STRANGER), _BOTH_KINDS)
+        yield _error(instance, f"error 9642 with {number} in the error log", those, cause, actions)
+
+
+def _find_failed_logins(server: ServerEvidence, instance: str) -> Iterator[TransportError]:
+    """Yield the logins that fail for another cause than CONNECT, by their trouble."""
+    by_trouble: dict[StatusTrouble, list[str]] = defaultdict(list)
+    for line in server.log_lines(instance, _LOGIN_FAILED):
+        inner = line.partition(_LOGIN_FAILED)[2]
+        number = error_number(inner)
+        trouble = StatusTrouble.HANDSHAKE_FAILED if number is None else find_trouble(number, inner)
+        if trouble is not None and trouble is not StatusTrouble.NO_CONNECT:
+            by_trouble[trouble].append(line)
+    for trouble, lines in by_trouble.items():
+        entry = STATUSES[trouble]
+        actions = (_quote(instance, lines), entry.cause, *entry.actions)
+        cause = f"The endpoint of {named(instance)} refuses connections, by its error log."
+        yield _error(instance, f"{named(instance)} refuses logins", lines, cause, actions, entry.risk)
+
+
+def _find_failed_starts(server: ServerEvidence, instance: str) -> Iterator[TransportError]:
+    """Yield the errors of the broker's own tasks."""
+    lines: dict[int, list[str]] = defaultdict(list)
+    for line in server.log_lines(instance, *(f"Error: {number}," for number in _STARTING)):
+        header = _HEADER.match(line)
+        if header is not None and int(header[1]) in _STARTING:
+            lines[int(header[1])].append(line)
+    for number, those in lines.items():
+        cause = f"Service Broker of {named(instance)} reports error {number}: {_STARTING[number]}."
+        actions = (
+            _quote(instance, those),
+            "Read the error log around these lines: another error beside each one is the cause.",
+        )
+        yield _error(instance, f"error {number} in the error log", those, cause, actions)
+
+
+def _quote(instance: str, lines: Sequence[str]) -> str:
+    times = "" if len(lines) == 1 else f" {count(len(lines), 'time')}"
+    return f"The error log of {named(instance)} says{times}: {cut(lines[0])}"
+
+
+def _error(
+    instance: str,
+    summary: str,
+    lines: Sequence[str],
+    cause: str,
+    actions: tuple[str, ...],
+    risk: str | None = None,
+) -> TransportError:
+    remedy = Remedy(RemedyPlace(instance), cause, actions, risk=risk, confidence=Confidence.TO_BE_CHECKED)
+    return TransportError(summary, len(lines), remedy)
