@@ -63,7 +63,7 @@ def create_endpoint(status: ReportedStatus) -> Remedy:
     managed = refuse_on_managed(status)
     if managed is not None:
         return managed
-    stopped = server_remedies.start_endpoint(status.server, status.instance, _entry(status).cause)
+    stopped = server_remedies.start_endpoint(status.server, status.instance, _AWAY)
     if stopped is not None:
         return stopped
     entry, place = _entry(status), RemedyPlace(status.instance, MASTER)
@@ -150,7 +150,7 @@ def mend_endpoints(status: ReportedStatus) -> Remedy:
 
 def correct_address(status: ReportedStatus) -> Remedy:
     """Advise the address of the endpoint that is known on the machine of an invalid address."""
-    return correct_port(status) or say(status)
+    return server_remedies.drop_instance_name(status) or correct_port(status) or say(status)
 
 
 def grant_connect(status: ReportedStatus) -> Remedy:
@@ -208,7 +208,7 @@ def _look_at_target(status: ReportedStatus) -> Remedy | None:
         return None
     queue = status.server.queue_of(*place, status.service)
     return (
-        (None if queue is None else turn_on(place, queue, status.service))
+        (None if queue is None else turn_on(status.server, place, queue, status.service))
         or open_database(status.server, place)
         or own_database(status.server, place)
     )
@@ -287,7 +287,7 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
         moved = _with_port(address, target_port)
         altered = statements.alter_route(verdict.route_name, statements.with_clause(address=moved))
         return ready(place, cause, actions, altered, confidence=Confidence.LIKELY)
-    clause = f" WITH ADDRESS = N'tcp://{text.host(address)}:<port>'"
+    clause = statements.lead_to(text.host(address), None)
     return to_fill_in(place, cause, actions, statements.alter_route(verdict.route_name, clause))
 
 
@@ -488,7 +488,7 @@ def open_target(status: ReportedStatus) -> Remedy:
     place = status.find_target()
     if place is None or place.database is None:
         return _open_holder(status) or say(status)
-    return _look_at_target(status) or say_at_target(status)
+    return _look_at_target(status) or server_remedies.leave_secondary(status, place) or say_at_target(status)
 
 
 def _open_holder(status: ReportedStatus) -> Remedy | None:

@@ -144,7 +144,7 @@ def _queue_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
         if not queue.services or database is None:
             continue
         place, service = RemedyPlace(instance, database), queue.services[0]
-        off = turn_on(place, queue, service)
+        off = turn_on(server, place, queue, service)
         if off is not None:
             yield EstateTrouble(
                 TroubleKind.QUEUE_OFF, f"queue {named(queue.name)} is off", queue.messages or 0, off
@@ -334,7 +334,7 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
         lines = server.log_lines(instance, "Service Broker login attempt failed")
         logins = {match[1]: line for line in reversed(lines) if (match := _WITHOUT_CONNECT.search(line))}
         granted = {
-            grant.login for grant in server.connect_grants(instance, endpoint.name) or () if grant.is_granted
+            grant.grantee for grant in server.connect_grants(instance, endpoint.name) or () if grant.is_granted
         }
         for login, line in logins.items():
             pasted, name = statements.identifier(login), statements.identifier(endpoint.name)

@@ -23,6 +23,13 @@ _REPORTED: Mapping[StatusTrouble | None, str] = {
     StatusTrouble.CERTIFICATE_EXPIRED: "has expired",
     StatusTrouble.CERTIFICATE_NOT_YET_VALID: "is not valid yet",
 }
+ALGORITHM = "encryption algorithm"
+"""The words of an error about encryption, in lower case."""
+AGREE_ON_AES = (
+    "Let both endpoints use AES: run ALTER ENDPOINT on each that does not.",
+    "RC4 is no longer safe.",
+)
+"""The actions for endpoints without a common algorithm."""
 _ALGORITHM_RISK = "The endpoint closes its connections. A partner that only takes RC4 cannot connect afterwards."
 
 
@@ -37,7 +44,7 @@ def agree_on_encryption(status: ReportedStatus) -> Remedy | None:
     ]
     if len(with_algorithms) == 2 and not with_algorithms[0][1].algorithms & with_algorithms[1][1].algorithms:
         pass
-    elif len(with_algorithms) == 2 or "encryption algorithm" not in (status.status_text.text or "").lower():
+    elif len(with_algorithms) == 2 or ALGORITHM not in (status.status_text.text or "").lower():
         return None
     shown = [f"{named(name)} {_list(endpoint)}" for name, endpoint in with_algorithms]
     algorithms_text = f": {join_words(shown)}" if shown else ""
@@ -50,7 +57,7 @@ def agree_on_encryption(status: ReportedStatus) -> Remedy | None:
     return build(
         place,
         f"The two endpoints have no encryption algorithm in common{algorithms_text}.",
-        ("Let both endpoints use AES: run the statement on each that does not.", "RC4 is no longer safe."),
+        AGREE_ON_AES,
         line,
         risk=_ALGORITHM_RISK,
         confidence=Confidence.CERTAIN if len(with_algorithms) == 2 else Confidence.LIKELY,

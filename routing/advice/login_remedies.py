@@ -14,6 +14,7 @@ from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fil
 from routing.advice.server_remedies import name_endpoint
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_trouble
+from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.background import StatusText
 from routing.cases.server_evidence import ServerEvidence
 from routing.importing.catalog.conversation_rows import error_number
@@ -40,7 +41,8 @@ def find_refusal(status: ReportedStatus) -> Remedy | None:
     if remedy is None:
         peer = named(status.instance)
         cause = f"{named(reported.instance)} refuses the connection of {peer}, and its error log says why."
-        return Remedy(RemedyPlace(reported.instance, MASTER), cause, (log_line,), confidence=Confidence.LIKELY)
+        actions = (log_line, *STATUSES[reported.trouble].actions)
+        return Remedy(RemedyPlace(reported.instance, MASTER), cause, actions, confidence=Confidence.LIKELY)
     return replace(remedy.with_confidence_at_most(Confidence.LIKELY), actions=(log_line, *remedy.actions))
 
 
@@ -105,8 +107,10 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
     pasted = name_endpoint(status.server, instance)
     line = None if pasted_login is None else f"GRANT CONNECT ON ENDPOINT::{pasted} TO {pasted_login};"
     build = to_fill_in if login is None or "<" in pasted else ready
-    denied = [grant.login for grant in grants or () if not grant.is_granted and grant.login in (login, _EVERYBODY)]
-    granted = [grant.login for grant in grants or () if grant.is_granted]
+    denied = [
+        grant.grantee for grant in grants or () if not grant.is_granted and grant.grantee in (login, _EVERYBODY)
+    ]
+    granted = [grant.grantee for grant in grants or () if grant.is_granted]
     if denied:
         cause = f"CONNECT on {at} is denied to {join_words(map(named, denied))}, and a denial beats every grant."
         revoked = statements.identifier(denied[0])
@@ -157,7 +161,7 @@ def list_logins(status: ReportedStatus) -> str | None:
     if peer is None or endpoint is None:
         return None
     grants = status.server.connect_grants(peer.name, endpoint.name)
-    granted = [named(grant.login) for grant in grants or () if grant.is_granted]
+    granted = [named(grant.grantee) for grant in grants or () if grant.is_granted]
     if not granted:
         return None
     which = join_words(granted, _SHOWN_LOGINS)
@@ -211,8 +215,8 @@ def _lacks_connect(status: ReportedStatus, instance: str, login: str) -> bool:
     grants = status.server.connect_grants(instance, None if endpoint is None else endpoint.name)
     if grants is None:
         return False
-    denied = any(not grant.is_granted and grant.login in (login, _EVERYBODY) for grant in grants)
-    return denied or not any(grant.is_granted and grant.login in (login, _EVERYBODY) for grant in grants)
+    denied = any(not grant.is_granted and grant.grantee in (login, _EVERYBODY) for grant in grants)
+    return denied or not any(grant.is_granted and grant.grantee in (login, _EVERYBODY) for grant in grants)
 
 
 def _is_account_of(login: str, instance: str) -> bool:

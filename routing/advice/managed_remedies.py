@@ -17,6 +17,11 @@ _NOT_ON_MANAGED = (
 )
 
 
+_ON_AZURE = "no statement makes it send or take messages."
+_LEAVE_AZURE = (
+    "Move the database to a managed instance or to SQL Server.",
+    "Or send the messages by another service, such as Azure Service Bus.",
+)
 _MANAGED_PORT, _MANAGED_HOST = "4022", ".database.windows.net"
 
 
@@ -74,7 +79,10 @@ def _refuse_far_managed(status: ReportedStatus) -> Remedy | None:
 
 
 def allow_on_managed(server: ServerEvidence, remedy: Remedy) -> Remedy:
-    """Return a remedy without a statement that a Managed Instance does not support."""
+    """Return a remedy without a statement that a Managed Instance or another service of Azure does not support."""
+    if server.has_no_broker(remedy.instance):
+        cause = f"{named(remedy.instance)} is a service of Azure that has no Service Broker: {_ON_AZURE}"
+        return Remedy(RemedyPlace(remedy.instance), cause, _LEAVE_AZURE, confidence=Confidence.CERTAIN)
     statement = remedy.statement or ""
     if not (server.is_managed(remedy.instance) and any(words in statement for words in _NOT_ON_MANAGED)):
         return remedy

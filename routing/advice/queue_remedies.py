@@ -37,7 +37,7 @@ def name_queue(queue: QueueFacts) -> str | None:
     return name if queue.schema is None or schema is None or name is None else f"{schema}.{name}"
 
 
-def turn_on(target: RemedyPlace, queue: QueueFacts, service: str) -> Remedy | None:
+def turn_on(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, service: str) -> Remedy | None:
     """Return ALTER QUEUE for a queue that was exported as off."""
     if queue.is_receiving is not False and queue.is_enqueueing is not False:
         return None
@@ -46,6 +46,7 @@ def turn_on(target: RemedyPlace, queue: QueueFacts, service: str) -> Remedy | No
         f"Queue {named(queue.name)} of service {named(service)} is off.",
         (
             "First find the cause in the program that receives from it: five rollbacks turn the queue off.",
+            *_quote_log(target, _find_failures(server, target, queue)),
             "Then turn the queue on.",
         ),
         _alter(queue, "STATUS = ON"),
@@ -53,6 +54,11 @@ def turn_on(target: RemedyPlace, queue: QueueFacts, service: str) -> Remedy | No
         risk=QUEUE_RISK,
         confidence=Confidence.LIKELY,
     )
+
+
+def _quote_log(target: RemedyPlace, lines: Sequence[str]) -> Sequence[str]:
+    """Return a sentence on the newest line of an error log, or nothing without lines."""
+    return [f"The error log of {named(target.instance)} says: {cut(line)}" for line in lines[:1]]
 
 
 def _alter(queue: QueueFacts, options: str) -> str | None:
@@ -130,7 +136,7 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
     if lines:
         cause = f"{holds}, and procedure {procedure} fails when the queue starts it."
         actions = (
-            f"The error log of {named(target.instance)} says: {cut(lines[0])}",
+            *_quote_log(target, lines),
             f"Give {procedure}{runs_as} the permission that is missing, or correct its code.",
             "A procedure that uses another database needs a signature with a certificate, or TRUSTWORTHY here.",
         )
@@ -153,7 +159,7 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
     cause = (
         f"Queue {named(queue.name)} of {named(target.database)} starts procedure {named(queue.activation)}, and"
     )
-    logged = f"The error log of {named(target.instance)} says: {cut(line)}"
+    [logged] = _quote_log(target, [line])
     place = RemedyPlace(target.instance, MASTER)
     if any(words in line for words in _NO_CONTEXT) and (facts is None or not facts.has_valid_owner):
         actions = (logged, "Give the database another owner: any valid login may own it, such as sa.")

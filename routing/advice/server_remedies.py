@@ -5,6 +5,7 @@ Each function is one case: None where it is not the one at hand, or where its vi
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from routing.advice.address_remedies import check_short_name
 from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
-from routing.advice.status_meanings import StatusTrouble
+from routing.advice.status_meanings import StatusTrouble, find_numbers
 from routing.advice.stuck_messages import AdviceEstate, StuckMessage
 from routing.advice.trouble_catalogue import TRUST_RISK
 from routing.cases.estate_addresses import EstateAddresses
@@ -27,6 +28,10 @@ from routing.terms import LOOPBACK_HOSTS
 PORT_RISK = "The endpoint closes its connections for a moment, and SQL Server connects again by itself."
 """The risk of another port or authentication of an endpoint."""
 _NO_ACCESS = 916
+_OF_SECONDARIES = (976, 978, 983)
+_WITH_INSTANCE = re.compile(
+    r"tcp://(?P<machine>[\w.-]{1,253})\\(?P<instance>[^\\/:]{1,64})(?::(?P<port>\d{1,5}))?/?", re.IGNORECASE
+)
 _OWN_MACHINE = (*LOOPBACK_HOSTS, "(local)")
 _EVERY_IP = ("0.0.0.0", "::")
 _PORT_IN_USE = "in use by another process"
@@ -462,7 +467,7 @@ def lead_to_listener(estate: AdviceEstate, reached: str, sender: RemedyPlace, ro
     if reached not in server.secondaries():
         return None
     listener, endpoint = server.listeners_of(reached)[0], server.endpoint(reached)
-    port = "<port>" if endpoint is None or endpoint.port is None else endpoint.port
+    port = None if endpoint is None else endpoint.port
     cause = (
         f"Route {named(route)} of {named(sender.database)} leads to {named(reached)}, a secondary replica of an"
         " availability group, which takes no messages."
@@ -472,8 +477,8 @@ def lead_to_listener(estate: AdviceEstate, reached: str, sender: RemedyPlace, ro
         "Give the endpoint of every replica the same port.",
         "Use the listener's name and not an IP address, of which it may have several.",
     )
-    clause = statements.with_clause(address=f"TCP://{listener.name}:{port}")
-    build = to_fill_in if endpoint is None else ready
+    clause = statements.lead_to(listener.name, port)
+    build = to_fill_in if port is None else ready
     return build(sender, cause, actions, statements.alter_route(route, clause), confidence=Confidence.LIKELY)
 
 
@@ -484,3 +489,48 @@ def follow_primary(status: ReportedStatus) -> Remedy | None:
         return None
     sender = RemedyPlace(status.instance, status.scope)
     return lead_to_listener(status.estate, target.name, sender, status.supposed.route_name)
+
+
+def leave_secondary(status: ReportedStatus, place: RemedyPlace) -> Remedy | None:
+    """Advise a route to the listener if the target's database is a secondary replica of an availability group."""
+    if find_numbers(status.status_text.text or "").isdisjoint(_OF_SECONDARIES):
+        return None
+    followed = follow_primary(status)
+    if followed is not None:
+        return followed
+    route = None if status.supposed is None else status.supposed.route_name
+    cause = (
+        f"{named(place.database)} of {named(place.instance)} is a secondary replica of an availability group,"
+        " which takes no messages."
+    )
+    actions = (
+        f"Let route {named(route)} lead to the listener of the group, with the port of the broker's endpoint.",
+        "Give the endpoint of every replica the same port.",
+    )
+    clause = statements.lead_to(None, text.port(status.address))
+    sender = RemedyPlace(status.instance, status.scope)
+    return to_fill_in(sender, cause, actions, statements.alter_route(route, clause), confidence=Confidence.LIKELY)
+
+
+def drop_instance_name(status: ReportedStatus) -> Remedy | None:
+    """Advise ALTER ROUTE for an address with the name of an instance, which has no place in an address."""
+    verdict = status.supposed
+    found = None if verdict is None else _WITH_INSTANCE.match(verdict.address or "")
+    if verdict is None or found is None:
+        return None
+    machine, instance = found["machine"], found["instance"]
+    known = {text.fold(name): name for name in status.estate.instances}
+    holder = known.get(text.fold(f"{machine}\\{instance}"))
+    address = None if holder is None else status.estate.find_endpoint_address(holder)
+    cause = (
+        f"The address {named(verdict.address)} names instance {named(instance)}: an address has only a host and"
+        " the port of the Service Broker endpoint."
+    )
+    build = to_fill_in if address is None else ready
+    clause = (
+        statements.lead_to(machine, found["port"]) if address is None else statements.with_clause(address=address)
+    )
+    altered = statements.alter_route(verdict.route_name, clause)
+    actions = (f"Correct route {named(verdict.route_name)}: the port tells the instances of a machine apart.",)
+    place = RemedyPlace(status.instance, status.scope)
+    return build(place, cause, actions, altered, confidence=Confidence.LIKELY)

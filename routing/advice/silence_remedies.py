@@ -69,7 +69,7 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
     server = silent.estate.server
     queue = server.queue_of(*target, silent.service)
     remedies = (
-        None if queue is None else turn_on(target, queue, silent.service),
+        None if queue is None else turn_on(server, target, queue, silent.service),
         open_database(server, target),
         own_database(server, target),
         correct_managed_port(server, silent.sender, silent.route, silent.address),

@@ -76,6 +76,14 @@ def with_clause(
     return " WITH " + ", ".join(parts)
 
 
+def lead_to(host: str | None, port: int | str | None) -> str | None:
+    """Return the WITH clause of an address, with a place to fill in for a host or port that is None."""
+    if host is not None and not can_be_pasted(host, LONGEST_TEXT):
+        return None
+    shown = "<host>" if host is None else host.replace(chr(39), chr(39) * 2)
+    return f" WITH ADDRESS = N'TCP://{shown}:{'<port>' if port is None else port}'"
+
+
 def create_route(name: str | None, clause: str | None) -> str | None:
     """Write CREATE ROUTE, or return None if the name cannot be pasted."""
     return _join_known("CREATE ROUTE ", identifier(name), clause, ";")

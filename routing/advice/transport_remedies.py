@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from routing.advice.handshake_remedies import AGREE_ON_AES, ALGORITHM
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_evidence import ServerEvidence
 from routing.importing.catalog.conversation_rows import error_number
 from routing.render.phrases import cut, join_words, named
-from routing.render.wording import count
 
 _CONNECTION_ERROR = re.compile(
     r"transport connection endpoint, Error: (\d{1,6}), State: \d{1,6}\."
@@ -94,7 +94,9 @@ def _find_failed_logins(server: ServerEvidence, instance: str) -> Iterator[Trans
             by_trouble[trouble].append(line)
     for trouble, lines in by_trouble.items():
         entry = STATUSES[trouble]
-        actions = (_quote(instance, lines), entry.cause, *entry.actions)
+        is_of_encryption = any(ALGORITHM in line.lower() for line in lines)
+        words = AGREE_ON_AES if is_of_encryption else (entry.cause, *entry.actions)
+        actions = (_quote(instance, lines), *words)
         cause = f"The endpoint of {named(instance)} refuses connections, by its error log."
         yield _error(instance, f"{named(instance)} refuses logins", lines, cause, actions, entry.risk)
 
@@ -116,8 +118,7 @@ def _find_failed_starts(server: ServerEvidence, instance: str) -> Iterator[Trans
 
 
 def _quote(instance: str, lines: Sequence[str]) -> str:
-    times = "" if len(lines) == 1 else f" {count(len(lines), 'time')}"
-    return f"The error log of {named(instance)} says{times}: {cut(lines[0])}"
+    return f"The error log of {named(instance)} says: {cut(lines[0])}"
 
 
 def _error(

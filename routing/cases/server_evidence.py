@@ -18,15 +18,17 @@ from routing.cases.server_facts import (
     TELLS,
     AvailabilityListener,
     CertificateFacts,
-    ConnectGrant,
     DatabaseFacts,
     DroppedMessage,
     EndpointCount,
     EndpointFacts,
     ExportError,
     ExportRefusal,
+    Grant,
     QueueFacts,
+    are_named,
     find_permission,
+    is_granted,
 )
 from routing.importing.catalog.queue_rows import list_counts, list_queues
 from routing.importing.catalog.typed_rows import MARKER
@@ -38,6 +40,8 @@ from routing.terms import FORWARD_DROPPED, UNDELIVERABLE, TableRow
 
 MANAGED_INSTANCE = 8
 """The engine edition of Azure SQL Managed Instance."""
+_WITHOUT_BROKER = (5, 6, 11)
+"""The engine editions of Azure SQL Database and Azure Synapse."""
 _KEPT = ("databases", "service_broker_endpoints", "tcp_endpoints", "services", *TELLS)
 _ALGORITHMS = frozenset(["NONE", "RC4", "AES"])
 _NO_BROKER = "00000000-0000-0000-0000-000000000000"
@@ -200,24 +204,24 @@ class ServerEvidence:
         rows = self._rows_of("remote_service_bindings", instance, database)
         return any(row["remote_service_name"] == service and not row["is_anonymous_on"] for row in rows)
 
-    def senders_to(self, instance: str, database: str, service: str) -> Sequence[str] | None:
-        """Return the principals with SEND on a service, or None if permissions were not exported."""
+    def send_grants(self, instance: str, database: str, service: str) -> Sequence[Grant] | None:
+        """Return the grants and denials of SEND on a service, or None if permissions were not exported."""
         rows = list(self._rows_of("database_permissions", instance, database))
-        if not self.was_exported("database_permissions", instance, database) or not _are_named(rows):
+        if not self.was_exported("database_permissions", instance, database) or not are_named(rows):
             return None
         return [
-            row["grantee_name"]
+            Grant(row["grantee_name"], is_granted(row))
             for row in rows
-            if row["object_name"] == service and row["permission_name"] == "SEND" and _is_granted(row)
+            if (row["object_name"], row["permission_name"]) == (service, "SEND") and row["grantee_name"]
         ]
 
-    def connect_grants(self, instance: str, endpoint: str | None) -> Sequence[ConnectGrant] | None:
+    def connect_grants(self, instance: str, endpoint: str | None) -> Sequence[Grant] | None:
         """Return the grants and denials of CONNECT on an endpoint, or None if permissions were not exported."""
         rows = list(self._rows_of("server_permissions", instance, None))
-        if not self.was_exported("server_permissions", instance) or not _are_named(rows):
+        if not self.was_exported("server_permissions", instance) or not are_named(rows):
             return None
         return [
-            ConnectGrant(row["grantee_name"], _is_granted(row))
+            Grant(row["grantee_name"], is_granted(row))
             for row in rows
             if row["permission_name"] in _MAY_CONNECT
             and row["grantee_name"] is not None
@@ -260,8 +264,15 @@ class ServerEvidence:
 
     def is_managed(self, instance: str) -> bool:
         """Return True if an instance is known to be a Managed Instance."""
-        properties = self._properties.get(instance)
-        return properties is not None and properties["engine_edition"] == MANAGED_INSTANCE
+        return self._engine_edition(instance) == MANAGED_INSTANCE
+
+    def has_no_broker(self, instance: str) -> bool:
+        """Return True if an instance is known to be a service of Azure without Service Broker."""
+        return self._engine_edition(instance) in _WITHOUT_BROKER
+
+    def _engine_edition(self, instance: str) -> int | None:
+        edition: int | None = self._properties.get(instance, {}).get("engine_edition")
+        return edition
 
     def listener(self, host: str | None) -> AvailabilityListener | None:
         """Return the availability group listener with a host name, or None if no known listener has it."""
@@ -491,15 +502,6 @@ def _read_drop(event_data: str, instance: str) -> DroppedMessage | None:
     if event is None or event.row["source"] not in (UNDELIVERABLE, FORWARD_DROPPED):
         return None
     return DroppedMessage(event.row["conversation_id"], event.row["error_number"], event.row["status_text"])
-
-
-def _are_named(rows: Sequence[TableRow]) -> bool:
-    """Return True if permissions name their holders. The views of SQL Server only have ids."""
-    return not rows or any(row["grantee_name"] is not None for row in rows)
-
-
-def _is_granted(row: TableRow) -> bool:
-    return (row["state_desc"] or "GRANT").startswith("GRANT")
 
 
 def collect_evidence(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import NamedTuple
 
@@ -187,10 +188,10 @@ class CertificateFacts(NamedTuple):
         return (self.subject, self.starts, self.expires) == (other.subject, other.starts, other.expires)
 
 
-class ConnectGrant(NamedTuple):
-    """A login with a grant or a denial of CONNECT on an endpoint."""
+class Grant(NamedTuple):
+    """A login or user with a grant or a denial of a permission."""
 
-    login: str
+    grantee: str
     is_granted: bool
 
 
@@ -249,6 +250,16 @@ def _read_time(text: str | None) -> datetime | None:
     except ValueError:
         return None
     return time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
+
+
+def are_named(rows: Sequence[TableRow]) -> bool:
+    """Return True if permissions name their holders. The views of SQL Server only have ids."""
+    return not rows or any(row["grantee_name"] is not None for row in rows)
+
+
+def is_granted(row: TableRow) -> bool:
+    """Return True if a permission is granted, and False if it is denied."""
+    return (row["state_desc"] or "GRANT").startswith("GRANT")
 
 
 def find_permission(part: str, number: int | None) -> str | None:

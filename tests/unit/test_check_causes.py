@@ -469,6 +469,23 @@ def test_send_is_granted_to_the_wrong_user(status: str, shown_by: str, tmp_path:
     assert "'ShopUser' of 'Stock'" in remedy.cause
 
 
+def test_a_denial_of_send_beats_the_grants(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY, remote_service_bindings={"Orders": [BINDING]})
+    denial = {**SENDERS, "state_desc": "DENY", "grantee_name": "public"}
+    target(tmp_path, database_permissions={"Stock": [denial, SENDERS]})
+    assert only_remedy(tmp_path).statement == "USE [Stock];\nREVOKE SEND ON SERVICE::[//stock] FROM [public];"
+
+
+@pytest.mark.parametrize(("user", "statement"), [(0, "GRANT SEND ON SERVICE::[//stock] TO [public];"), (7, None)])
+def test_a_dialog_without_a_user_sends_as_public(user: int, statement: str | None, tmp_path: Path) -> None:
+    status = f"The user with ID {user} in database ID 6 does not have permission to send. Service name: '//stock'."
+    shop(tmp_path, status, 11215, routes=AWAY)
+    target(tmp_path)
+    remedy = only_remedy(tmp_path)
+    assert remedy.is_complete is (statement is not None)
+    assert (statement or "TO [<user>];") in (remedy.statement or "")
+
+
 def test_the_holders_of_send_are_named(tmp_path: Path) -> None:
     shop(tmp_path, routes=AWAY, remote_service_bindings={"Orders": [BINDING]})
     target(tmp_path, database_permissions={"Stock": [SENDERS]}, conversation_endpoints={"Stock": []})
@@ -509,6 +526,11 @@ TRANSPORT = (
             ["'STOCK' refuses logins"],
             "do not agree",
         ),
+        (
+            [refused("Connection handshake failed. There is no compatible encryption algorithm. State 22.")],
+            ["'STOCK' refuses logins"],
+            "use AES",
+        ),
     ],
 )
 def test_errors_of_the_transport_where_nothing_waits(
@@ -520,6 +542,70 @@ def test_errors_of_the_transport_where_nothing_waits(
     assert [trouble.summary for trouble in troubles] == summaries
     assert all(trouble.kind is TroubleKind.TRANSPORT_FAILS for trouble in troubles)
     assert all(trouble.count == len(lines) and words in trouble.remedy.text for trouble in troubles)
+
+
+def test_a_refusal_that_advice_quotes_is_no_further_trouble(tmp_path: Path) -> None:
+    line = refused("Connection handshake failed. An OS call failed: (80090325) 0x80090325(…). State 89.")
+    remedy = connecting(tmp_path, CLOSED, 9755, **log(line))
+    assert "says why" in remedy.cause
+    assert "same kind of authentication" in remedy.text
+    assert check([str(tmp_path)]).troubles == []
+
+
+# Statements that another place needs.
+
+
+@pytest.mark.parametrize(
+    ("address", "endpoints", "altered"),
+    [
+        ("TCP://STOCK\\TWO:1433", [broker_endpoint("STOCK", 4023)], "tcp://STOCK:4023"),
+        ("TCP://other\\TWO:4025", [], "TCP://other:4025"),
+        ("TCP://other\\TWO", [], "TCP://other:<port>"),
+    ],
+)
+def test_an_address_that_names_an_instance(
+    address: str, endpoints: list[Any], altered: str, tmp_path: Path
+) -> None:
+    shop(tmp_path, "The address is invalid.", 9785, routes=to_stock(address))
+    target(tmp_path, "STOCK\\TWO", service_broker_endpoints=endpoints)
+    assert f"ALTER ROUTE [ToStock] WITH ADDRESS = N'{altered}';" in (only_remedy(tmp_path).statement or "")
+
+
+def test_a_secondary_without_a_known_listener_is_not_made_writable(tmp_path: Path) -> None:
+    status = "An exception occurred while enqueueing a message in the target queue. Error: 976, State: 1."
+    remedy = connecting(tmp_path, status, 28005)
+    assert (remedy.place, "writable" in remedy.text) == (("SHOP", "Orders"), False)
+    assert "ALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://<host>:4022';" in (remedy.statement or "")
+
+
+def test_a_stopped_endpoint_is_not_called_missing(tmp_path: Path) -> None:
+    stopped = {"service_broker_endpoints": [broker_endpoint("SHOP", state_desc="STOPPED")]}
+    remedy = connecting(tmp_path, "The endpoint is in disabled or stopped state.", 9666, stopped)
+    assert "has no Service Broker endpoint" not in remedy.cause
+    assert remedy.statement == "USE [master];\nALTER ENDPOINT [SHOP Broker] STATE = STARTED;"
+
+
+@pytest.mark.parametrize("queued", [True, False])
+def test_azure_without_service_broker_gets_no_statement(queued: bool, tmp_path: Path) -> None:
+    orders = [database("Orders", "0d0d0d0d", 5, 0)]
+    message = waiting(1, "//stock", transmission_status="The broker is disabled.", error_number=9791)
+    whole_shop(tmp_path, [message] if queued else [], databases=orders, server_properties=[{"engine_edition": 5}])
+    done = check([str(tmp_path)])
+    remedies = [one.remedy for one in done.troubles] + [
+        advice.remedy for group in done.groups for advice in group.advice
+    ]
+    assert {remedy.statement for remedy in remedies} == {None}
+    assert all("no Service Broker" in remedy.cause for remedy in remedies)
+
+
+def test_the_log_says_why_a_queue_is_off(tmp_path: Path) -> None:
+    whole_shop(tmp_path, [])
+    line = (
+        "The activated proc '[dbo].[read]' running on queue 'Stock.dbo.StockQueue' output: 'Invalid object name'"
+    )
+    target(tmp_path, service_queues={"Stock": [{**QUEUE, "is_receive_enabled": 0}]}, **log(line))
+    [trouble] = check([str(tmp_path)]).troubles
+    assert line in trouble.remedy.text
 
 
 # Queues whose activation does not receive.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
-from routing.advice.estate_troubles import EstateTrouble, find_brokers_off, find_troubles
+from routing.advice.estate_troubles import EstateTrouble, TroubleKind, find_brokers_off, find_troubles
+from routing.advice.managed_remedies import allow_on_managed
 from routing.advice.stuck_messages import AdviceEstate
 from routing.cases.evidence import FileEvidence, gather, try_scripts
 from routing.cases.exported_files import PLAIN_TIMES, FileOptions, no_queue
@@ -299,19 +300,22 @@ class Check:
     @cached_property
     def troubles(self) -> Sequence[EstateTrouble]:
         """The troubles other than waiting messages, without those that a group's remedy covers."""
-        advised = {
-            (advice.remedy.place, advice.remedy.statement or advice.remedy.cause)
-            for message_group in self.groups
-            for advice in message_group.advice
-        }
+        remedies = [advice.remedy for message_group in self.groups for advice in message_group.advice]
+        advised = {(remedy.place, remedy.statement or remedy.cause) for remedy in remedies}
+        actions = {action for remedy in remedies for action in remedy.actions}
         all_troubles = find_troubles(self.evidence.server)
         facts = RemedyFacts(self.estate.instances, server=self.evidence.server)
         # Without a queue, no status of a message names a broker that is off.
         all_troubles += find_brokers_off(AdviceEstate(facts), in_use_only=self.evidence.has_queue)
+        allowed = [
+            replace(trouble, remedy=allow_on_managed(self.evidence.server, trouble.remedy))
+            for trouble in all_troubles
+        ]
         return [
             trouble
-            for trouble in all_troubles
+            for trouble in allowed
             if (trouble.remedy.place, trouble.remedy.statement or trouble.remedy.cause) not in advised
+            and not _is_quoted(trouble, actions)
         ]
 
     @property
@@ -332,6 +336,11 @@ class Check:
     @cached_property
     def _lint(self) -> LintFindings:
         return find_findings(self.estate)
+
+
+def _is_quoted(trouble: EstateTrouble, actions: Collection[str]) -> bool:
+    """Return True if advice on messages already quotes the line of the error log that shows a trouble."""
+    return trouble.kind is TroubleKind.TRANSPORT_FAILS and trouble.remedy.actions[0] in actions
 
 
 def check(
