@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from routing.advice.managed_remedies import allow_on_managed
@@ -33,7 +33,7 @@ def find_question_remedies(judged: JudgedQuestion, read_facts: Callable[[], Reme
         return ()
     estate, sent = AdviceEstate(read_facts()), _sent_of(judged)
     remedies = {remedy_of(estate.describe_stuck(sent, verdict)) for verdict in verdicts}
-    return tuple(remedies) if len(remedies) == 1 else ()
+    return _allow(estate, remedies) if len(remedies) == 1 else ()
 
 
 def find_path_remedies(
@@ -51,7 +51,7 @@ def find_path_remedies(
         for path in paths
         for remedy in (*find_remedies(path, sent, estate)[1], *find_wrong_ports(path.all_paths, sent, estate))
     )
-    return tuple(dict.fromkeys(remedies))
+    return _allow(estate, remedies)
 
 
 def add_reported_remedies(
@@ -90,7 +90,7 @@ def add_reported_remedies(
     if not answers and not has_remedy and status_text.is_silence(judged.question.row["enqueue_time"]):
         answers = find_silence_remedies(path, _sent_of(judged), _describe_silence(judged, reported, path), verdict)
     ordered = (*remedies, *answers) if is_kept else (*answers, *remedies)
-    return tuple(dict.fromkeys(allow_on_managed(estate.server, remedy) for remedy in ordered))
+    return _allow(estate, ordered)
 
 
 def _describe_silence(judged: JudgedQuestion, reported: ReportedStatus, path: JudgedPath | None) -> SilentMessages:
@@ -106,6 +106,11 @@ def _describe_silence(judged: JudgedQuestion, reported: ReportedStatus, path: Ju
         address=reported.address,
         from_service=reported.from_service,
     )
+
+
+def _allow(estate: AdviceEstate, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
+    """Return different remedies, each without a statement that its instance does not support."""
+    return tuple(dict.fromkeys(allow_on_managed(estate.server, remedy) for remedy in remedies))
 
 
 def beside(read_facts: Callable[[], RemedyFacts], evidence: FileEvidence | None) -> Callable[[], RemedyFacts]:

@@ -83,6 +83,22 @@ def test_exports_give_the_same_remedies_everywhere(
         assert remedies_of(command, "--exports", str(exports)) == remedies
 
 
+@pytest.mark.parametrize("command", ["explain", "trace"])
+@pytest.mark.parametrize(("edition", "words"), [(5, "no Service Broker"), (8, "is a Managed Instance")])
+def test_azure_gets_no_statement_that_it_does_not_support(
+    command: str, edition: int, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exports = tmp_path / "exports"
+    orders = database("Orders", "0d0d0d0d", 5, 0)
+    shop(exports, routes=AWAY, databases=[orders], server_properties=[{"engine_edition": edition}])
+    import_views(no_spark(), config_in(tmp_path), [str(exports)])
+    line = [command, "--config", str(_write_config(tmp_path)), "--message-id", MESSAGE, "--format", "json"]
+    assert cli.main([*line, "--exports", str(exports)]) == 0
+    remedies = json.loads(capsys.readouterr().out)["remedies"]
+    assert {remedy["statement"] for remedy in remedies} == {None}
+    assert all(words in remedy["advice"] for remedy in remedies)
+
+
 def _write_config(folder: Path) -> Path:
     from tests.imports import KEYS
     from tests.stored import OUTPUTS
