@@ -317,6 +317,7 @@ WHERE_TO_LOOK: Mapping[StatusTrouble, str] = {
     StatusTrouble.TARGET_FULL: "`log_reuse_wait_desc` in `sys.databases`, and the files of the target's database",
     StatusTrouble.TARGET_EXCEPTION: "the error that the text names",
     StatusTrouble.CONTRACT_NOT_TAKEN: "`sys.service_contracts` and `sys.service_contract_usages` of the target",
+    StatusTrouble.LICENSE: "`SERVERPROPERTY('Edition')` of both instances",
     StatusTrouble.MESSAGE_REFUSED: _CONVERSATION,
     StatusTrouble.DOUBLED_ID: _GUIDS,
     StatusTrouble.RESTORED: _CONVERSATION,

@@ -17,7 +17,7 @@ from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fil
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_numbers
 from routing.advice.stuck_messages import AdviceEstate, StuckMessage
-from routing.advice.trouble_catalogue import TRUST_RISK
+from routing.advice.trouble_catalogue import STATUSES, TRUST_RISK
 from routing.cases.estate_addresses import EstateAddresses
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import AvailabilityListener
@@ -384,9 +384,7 @@ def link_express(server: ServerEvidence, sender: str, target: str) -> Remedy | N
         f"{named(sender)} and {named(target)} are both SQL Server Express: two Express instances exchange"
         " messages only through an instance of a paid edition."
     )
-    actions = (
-        "Route the messages through an instance of a paid edition with MESSAGE_FORWARDING, or upgrade one.",
-    )
+    actions = STATUSES[StatusTrouble.LICENSE].actions
     return Remedy(RemedyPlace(target), cause, actions, confidence=Confidence.LIKELY)
 
 

@@ -20,7 +20,7 @@ from routing.advice.server_remedies import (
     part_endpoints,
     start_endpoint,
 )
-from routing.advice.status_meanings import find_trouble
+from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_facts import TELLS
@@ -94,7 +94,7 @@ def _read_events(silent: SilentMessages, target: RemedyPlace | None) -> Remedy |
             continue
         last = drops[0]
         trouble = None if last.number is None else find_trouble(last.number, last.reason or str(last.number))
-        entry = None if trouble is None else STATUSES[trouble]
+        entry = None if trouble in (None, StatusTrouble.OTHER_NUMBER) else STATUSES[trouble]
         number = "" if last.number is None else f"{last.number}, "
         recorded = f"Its events say: {number}{cut(last.reason or 'without a reason')}"
         cause = f"{named(instance)} throws messages of these dialogs away."

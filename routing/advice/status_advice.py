@@ -187,6 +187,7 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.TARGET_FULL: connection_advice.say_at_target,
     StatusTrouble.TARGET_EXCEPTION: connection_advice.say_at_target,
     StatusTrouble.CONTRACT_NOT_TAKEN: connection_advice.say_at_target,
+    StatusTrouble.LICENSE: connection_advice.say_at_target,
     StatusTrouble.MESSAGE_REFUSED: connection_advice.say_at_target,
     StatusTrouble.DOUBLED_ID: _part_twins,
     StatusTrouble.SERVICE_GONE: _end_dialogs,

@@ -52,6 +52,7 @@ class StatusTrouble(Word):
     TARGET_FULL = "TARGET_FULL"
     TARGET_EXCEPTION = "TARGET_EXCEPTION"
     CONTRACT_NOT_TAKEN = "CONTRACT_NOT_TAKEN"
+    LICENSE = "LICENSE"
     MESSAGE_REFUSED = "MESSAGE_REFUSED"
     DOUBLED_ID = "DOUBLED_ID"
     RESTORED = "RESTORED"
@@ -128,7 +129,7 @@ CAUSES = (
     StatusCause(StatusTrouble.SENDER_BROKER_OFF, (9791,)),
     StatusCause(StatusTrouble.MSDB_BROKER_OFF, (9789,)),
     StatusCause(StatusTrouble.PASSING, (9771, 9780, 9781, 9787, 9788, 9790, 9794, 9797, 9798, 28075)),
-    StatusCause(StatusTrouble.NOT_TAKEN_THERE, (9753, 28017)),
+    StatusCause(StatusTrouble.NOT_TAKEN_THERE, (9753, 11210, 28017)),
     StatusCause(StatusTrouble.NO_ENDPOINT, (9666, 9748, 28080)),
     StatusCause(StatusTrouble.BAD_ADDRESS, (9785,)),
     StatusCause(StatusTrouble.NAME_NOT_RESOLVED, (9783,)),
@@ -154,7 +155,9 @@ CAUSES = (
     StatusCause(StatusTrouble.CERTIFICATE_NOT_YET_VALID, (28035, 28036), marks=("not yet valid",)),
     StatusCause(StatusTrouble.CERTIFICATE_EXPIRED, (9763, 28023, 28025)),
     StatusCause(StatusTrouble.CERTIFICATE_EXPIRED, (28035, 28036), marks=("expired", "not valid at")),
-    StatusCause(StatusTrouble.NO_DIALOG_CERTIFICATE, (9728, 9730, 9731, 9733, 9734, 9735, 9737, 9767, 9768)),
+    StatusCause(
+        StatusTrouble.NO_DIALOG_CERTIFICATE, (9728, 9730, 9731, 9733, 9734, 9735, 9737, 9767, 9768, 11229, 11230)
+    ),
     StatusCause(StatusTrouble.NO_ENDPOINT_CERTIFICATE, (9762, 9764, 9765, 9766, 28035, 28036, 28037, 28045)),
     StatusCause(StatusTrouble.NO_BINDING, (9727,)),
     StatusCause(
@@ -163,7 +166,8 @@ CAUSES = (
     ),
     StatusCause(StatusTrouble.TARGET_BROKER_OFF, (28012, 28013, 28016)),
     StatusCause(StatusTrouble.TARGET_DATABASE_CLOSED, (28014, 28015, 28018, 28021)),
-    StatusCause(StatusTrouble.CONTRACT_NOT_TAKEN, (11214,)),
+    StatusCause(StatusTrouble.CONTRACT_NOT_TAKEN, (8408, 8409, 11214, 11225, 11226)),
+    StatusCause(StatusTrouble.LICENSE, (11282,)),
     StatusCause(StatusTrouble.MESSAGE_REFUSED, (9704, 28004, 28010, 28011)),
     StatusCause(StatusTrouble.DOUBLED_ID, (9723, 9772, 9773, 9776, 9777)),
     StatusCause(StatusTrouble.RESTORED, (9719, 9720)),

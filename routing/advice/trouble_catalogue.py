@@ -299,9 +299,13 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Read the text: it names the exception, and its end gives the solution.",
     ),
     StatusTrouble.CONTRACT_NOT_TAKEN: _entry(
-        "The target's database lacks the contract, or its service does not take it.",
+        "The target's database lacks the contract or a message type, or its service does not take the contract.",
         "Create the message types and the contract there too.",
         "Then run ALTER SERVICE … (ADD CONTRACT …).",
+    ),
+    StatusTrouble.LICENSE: _entry(
+        "Two instances of SQL Server Express exchange messages only through an instance of a paid edition.",
+        "Route the messages through an instance of a paid edition with MESSAGE_FORWARDING, or upgrade one.",
     ),
     StatusTrouble.MESSAGE_REFUSED: _entry(
         "The target refuses this very message, for its XML or for the state of its dialog.",

@@ -26,6 +26,11 @@ _NO_ACTION = "This is an informational message only. No user action is required.
 
 # The part in brackets is enough to identify the number, because a text may be cut off.
 _MARKED: Mapping[int, str] = {
+    8408: "[Target service '…' does not support contract] '…'.",
+    8409: (
+        f"{_NOT_DELIVERED} [the targeted service does not support the service contract]. Targeted service: '…',"
+        " service contract: '…'."
+    ),
     8490: "[Cannot find the remote service '…' because it does not exist].",
     8494: "[You do not have permission to access the service] '…'.",
     9617: '[The service queue "…" is currently disabled].',
@@ -160,6 +165,10 @@ _MARKED: Mapping[int, str] = {
         "The message could not be delivered because it [could not be classified]. Enable broker message"
         " classification trace to see the reason for the failure."
     ),
+    11210: (
+        'This message has been [dropped because the TO service could not be found]. Service name: "…". Message'
+        ' origin: "…".'
+    ),
     11214: (
         f"{_NOT_DELIVERED} the '…' [contract could not be found or the service does not accept conversations for"
         " the contract]."
@@ -169,6 +178,16 @@ _MARKED: Mapping[int, str] = {
         " Service name: '…'."
     ),
     11219: f"{_NOT_DELIVERED} [the destination queue has been disabled]. Queue ID: ….",
+    11225: f"{_NOT_DELIVERED} [the message type name could not be found]. Message type name: '…'.",
+    11226: (
+        f"{_NOT_DELIVERED} [the message type is not part of the service contract]. Message type name: '…'. Service"
+        " contract name: '…'."
+    ),
+    11229: f"{_NOT_DELIVERED} [the security context could not be retrieved].",
+    11230: f"{_NOT_DELIVERED} [the message could not be decrypted and validated].",
+    11282: (
+        "This message has been [dropped due to licensing restrictions]. See the documentation for further details."
+    ),
     28004: f"[{_NOT_DELIVERED} the '…' action cannot be performed in the '…' state].",
     28005: "[An exception occurred while enqueueing a message in the target queue]. Error: …, State: …. …",
     28010: (

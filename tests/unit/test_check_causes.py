@@ -796,16 +796,47 @@ def test_dialogs_whose_messages_wait_are_no_leak(tmp_path: Path) -> None:
 # What the project's own session of Extended Events recorded.
 
 
-def test_a_recorded_event_shows_why_a_message_is_discarded(tmp_path: Path) -> None:
+UNDELIVERABLE = "broker_message_undeliverable"
+
+
+def undeliverable(number: int, reason: str) -> str:
+    """The event of a message that an instance throws away."""
     fields = {
         "conversation_id": "C0000001-0000-4000-8000-000000000000",
         "is_initiator": "true",
-        "error_number": "11214",
-        "message_drop_reason": "The contract could not be found.",
+        "error_number": str(number),
+        "message_drop_reason": reason,
     }
     data = "".join(f'<data name="{name}"><value>{value}</value></data>' for name, value in fields.items())
-    name = "broker_message_undeliverable"
-    event = f'<event name="{name}" timestamp="2026-01-05T12:02:00.000Z">{data}</event>'
+    return f'<event name="{UNDELIVERABLE}" timestamp="2026-01-05T12:02:00.000Z">{data}</event>'
+
+
+@pytest.mark.parametrize(
+    ("number", "reason", "words"),
+    [
+        (11210, "This message has been dropped because the TO service could not be found.", "Compare the names"),
+        (
+            11225,
+            "This message could not be delivered because the message type name could not be found.",
+            "there too",
+        ),
+        (11230, "The message could not be decrypted and validated.", "Create a certificate"),
+        (11282, "This message has been dropped due to licensing restrictions.", "MESSAGE_FORWARDING"),
+        (11290, "The time to live is over.", "The time to live is over."),
+    ],
+)
+def test_the_reason_of_a_discarded_message_is_explained(
+    number: int, reason: str, words: str, tmp_path: Path
+) -> None:
+    shop(tmp_path, routes=AWAY)
+    target(tmp_path, broker_events=[{"event_name": UNDELIVERABLE, "event_data": undeliverable(number, reason)}])
+    remedy = only_remedy(tmp_path)
+    assert words in remedy.text
+    assert "is not known here" not in remedy.text
+
+
+def test_a_recorded_event_shows_why_a_message_is_discarded(tmp_path: Path) -> None:
+    name, event = UNDELIVERABLE, undeliverable(11214, "The contract could not be found.")
     shop(tmp_path, routes=AWAY)
     target(
         tmp_path,

@@ -197,7 +197,15 @@ def test_a_route_back_to_an_unknown_address_is_to_be_checked(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("number", "status"),
-    [(28014, "read-only"), (11214, "no contract"), (28010, "refused"), (28005, "Error: 9002")],
+    [
+        (28014, "read-only"),
+        (11214, "no contract"),
+        (11225, "lacks"),
+        (11282, "Express"),
+        (8409, "contract"),
+        (28010, "refused"),
+        (28005, "Error: 9002"),
+    ],
 )
 def test_trouble_of_the_target_is_shown_there(number: int, status: str, tmp_path: Path) -> None:
     shop(tmp_path, status, number, routes=AWAY)

@@ -327,7 +327,7 @@ def test_the_error_of_a_connection_is_explained(error: str, words: str, text: st
         (
             "TCP://stock:1433",
             False,
-            "-- USE [Orders];\n-- ALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://stock:<port>';",
+            "-- USE [Orders];\n-- ALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stock:<port>';",
         ),
         ("TCP://stock:4025", True, "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stock:4022';"),
         ("TCP://stock", True, "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stock:4022';"),
