@@ -29,6 +29,7 @@ _CREATE = (
     "CREATE ENDPOINT [ServiceBrokerEndpoint] STATE = STARTED AS TCP (LISTENER_PORT = 4022)"
     " FOR SERVICE_BROKER (AUTHENTICATION = WINDOWS);"
 )
+_NEW_ENDPOINT = ("Create an endpoint there with STATE = STARTED.",)
 _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
 _LIST_CERTIFICATES = "SELECT name, start_date, expiry_date, pvt_key_encryption_type_desc FROM sys.certificates;"
 _SHOWN_ADDRESSES = 30
@@ -67,9 +68,10 @@ def create_endpoint(status: ReportedStatus) -> Remedy:
     if stopped is not None:
         return stopped
     entry, place = _entry(status), RemedyPlace(status.instance, MASTER)
-    if status.evidence.views.was_exported(
-        "service_broker_endpoints", status.instance
-    ) and not status.has_no_endpoint(status.instance):
+    if status.has_no_endpoint(status.instance):
+        cause = f"{named(status.instance)} has no Service Broker endpoint to reach another instance."
+        return new_endpoint(place, cause, _NEW_ENDPOINT)
+    if status.evidence.views.was_exported("service_broker_endpoints", status.instance):
         actions = ("These exports have an endpoint of this instance: check that it is STARTED.",)
         return to_fill_in(place, entry.cause, actions, _LIST_ENDPOINTS, _START)
     return new_endpoint(place, entry.cause, entry.actions)
@@ -96,7 +98,7 @@ def start_listening(status: ReportedStatus) -> Remedy:
         lacking = (
             f"Nothing listens at {named(status.address)}: {named(target.name)} has no Service Broker endpoint."
         )
-        return new_endpoint(place, lacking, ("Create an endpoint there with STATE = STARTED.",))
+        return new_endpoint(place, lacking, _NEW_ENDPOINT)
     known_remedy = (
         server_remedies.start_endpoint(status.server, target.name, cause)
         or server_remedies.listen_on_all(status, target.name)

@@ -180,8 +180,8 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Check that the database is online, that its broker is on, and that the routes of msdb there lead to it.",
     ),
     StatusTrouble.NO_ENDPOINT: _entry(
-        "The sending instance has no Service Broker endpoint to reach another instance.",
-        "Create an endpoint there with STATE = STARTED.",
+        "The sending instance has no started Service Broker endpoint to reach another instance.",
+        "Start the endpoint, or create one with STATE = STARTED.",
         risk="The endpoint opens its port to the network.",
     ),
     StatusTrouble.BAD_ADDRESS: _entry(
@@ -286,8 +286,9 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         risk=ENABLE_RISK,
     ),
     StatusTrouble.TARGET_DATABASE_CLOSED: _entry(
-        "The target's database takes no messages: it is read-only, in single-user mode, a mirror, or not online.",
-        "Make it writable and online, or let the route lead to the principal.",
+        "The target's database takes no messages: it is read-only, in single-user mode, a replica, or not online.",
+        "If it is a mirror or a secondary, let the route lead to the principal or to the group's listener.",
+        "Otherwise make it writable and online.",
     ),
     StatusTrouble.TARGET_FULL: _entry(
         "The target's database has no space left in its files, its transaction log or on the disk.",

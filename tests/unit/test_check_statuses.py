@@ -360,7 +360,7 @@ ALONE = [
         None,
         "BrokerConfiguration",
     ),
-    ("The Service Broker protocol transport is disabled or not configured.", None, "Create an endpoint there"),
+    ("The Service Broker protocol transport is disabled or not configured.", None, "or create one"),
     (RECEIVING.format("10061(No)"), None, "Nothing listens at the route's address"),
     ('The service queue "Q" is currently disabled.', None, "The target queue is off"),
     ("The target service broker is unreachable.", None, "Compare the names"),
@@ -389,7 +389,7 @@ def test_nothing_listens_where_there_is_no_endpoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize("status", ["The Service Broker protocol transport is disabled or not configured."])
 def test_the_sender_has_no_endpoint(status: str, tmp_path: Path) -> None:
     words, statement = words_and_statements(tmp_path, "//stock", status, service_broker_endpoints=None)
-    assert "has no Service Broker endpoint" in words
+    assert "has no started Service Broker endpoint" in words
     assert (statement or "").startswith("-- USE [master];\n-- CREATE ENDPOINT [ServiceBrokerEndpoint]")
     words, statement = words_and_statements(tmp_path / "with", "//stock", status)
     assert "check that it is STARTED" in words
@@ -399,7 +399,7 @@ def test_the_sender_has_no_endpoint(status: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("status", ["", "The target service name could not be found."])
 def test_a_sender_without_an_endpoint_is_foreseen(status: str, tmp_path: Path) -> None:
     words, statement = words_and_statements(tmp_path, "//stock", status, service_broker_endpoints=[NO_ENDPOINT])
-    assert words.startswith("On SHOP: The sending instance has no Service Broker endpoint")
+    assert words.startswith("On SHOP: 'SHOP' has no Service Broker endpoint")
     assert (statement or "").startswith("-- USE [master];\n-- CREATE ENDPOINT [ServiceBrokerEndpoint]")
     [local] = check(
         [str(whole_shop(tmp_path / "x", [waiting(1, "//orders")], service_broker_endpoints=[NO_ENDPOINT]))]

@@ -83,6 +83,21 @@ def test_exports_give_the_same_remedies_everywhere(
         assert remedies_of(command, "--exports", str(exports)) == remedies
 
 
+@pytest.mark.parametrize("is_exported", [True, False])
+def test_a_remedy_for_the_status_replaces_its_general_words(
+    is_exported: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exports = tmp_path / "exports"
+    shop(exports, "Error: 976, State: 1. The target database is not accessible.", 28005, routes=AWAY)
+    target(exports)
+    import_views(no_spark(), config_in(tmp_path), [str(exports)])
+    line = ["explain", "--config", str(_write_config(tmp_path)), "--message-id", MESSAGE]
+    assert cli.main([*line, *(["--exports", str(exports)] if is_exported else [])]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert ("ALTER ROUTE" in printed) is is_exported
+    assert ("make it writable" in printed) is not is_exported
+
+
 @pytest.mark.parametrize("command", ["explain", "trace"])
 @pytest.mark.parametrize(("edition", "words"), [(5, "no Service Broker"), (8, "is a Managed Instance")])
 def test_azure_gets_no_statement_that_it_does_not_support(

@@ -19,7 +19,7 @@ from routing.document import (
 )
 from routing.render.phrases import quote_name
 from routing.render.wording import format_duration, format_time, mark_outcome, plain_words, write_json
-from routing.terms import MatchingStep, Outcome, ReadRow, Reason
+from routing.terms import STAYS, MatchingStep, Outcome, ReadRow, Reason
 from routing.views.explain import path_sentences
 from routing.views.explain.explaining import Explanation
 from routing.views.remedy_blocks import list_remedy
@@ -249,7 +249,7 @@ def make_document(explanation: Explanation) -> Document:
         *_reason(message),
         *_what_to_do(message, explanation),
         *(
-            LabelledFact(_BEFORE_THE_PATH[step["item"]], path_sentences.sentence(step))
+            LabelledFact(_BEFORE_THE_PATH[step["item"]], _sentence(step, explanation))
             for step in steps
             if step["item"] in _BEFORE_THE_PATH
         ),
@@ -327,7 +327,7 @@ def write_explanation(explanation: Explanation) -> str:
     """
     [verdict], steps = explanation.verdict, explanation.steps.rows
     scope = [step["database_name"] for step in steps if step["item"] == "SCOPE"]
-    shown = [_step(step) for step in steps]
+    shown = [_step(step, explanation) for step in steps]
     return write_json(
         {
             "verdict": dict(verdict),
@@ -340,6 +340,15 @@ def write_explanation(explanation: Explanation) -> str:
     )
 
 
-def _step(step: ReadRow) -> ReadRow:
+def _step(step: ReadRow, explanation: Explanation) -> ReadRow:
     values = {name: value for name, value in step.items() if value is not None}
-    return {**values, "text": path_sentences.sentence(step)}
+    return {**values, "text": _sentence(step, explanation)}
+
+
+def _sentence(step: ReadRow, explanation: Explanation) -> str:
+    """Write the sentence of a step. A status without a remedy for it gets the general cause and cure."""
+    [verdict] = explanation.verdict
+    is_answered = bool(explanation.remedies) and verdict["outcome"] not in STAYS
+    trouble = None if is_answered else path_sentences.state_trouble(step)
+    sentence = path_sentences.sentence(step)
+    return sentence if trouble is None else f"{sentence} {trouble}"

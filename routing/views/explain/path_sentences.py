@@ -346,13 +346,13 @@ def _status(line: Line) -> str:
     }[line["finding"]]
     status = f"{', '.join(parts)}; {compared}" if parts else "blank"
     source = "transmission_status" if line["name"] is None else _EVENTS[line["name"]]
-    sentences = [f"SQL Server's {source} at {format_time(line['at'])}: {status}.", line["why"], _trouble(line)]
+    sentences = [f"SQL Server's {source} at {format_time(line['at'])}: {status}.", line["why"]]
     return " ".join(sentence for sentence in sentences if sentence is not None)
 
 
-def _trouble(line: Line) -> str | None:
-    """Return the cause and the cure of a status that does not agree with the reason."""
-    if line["name"] is not None or line["finding"] == "AGREES":
+def state_trouble(line: Line) -> str | None:
+    """Return the general cause and cure of a status that does not agree with the reason."""
+    if line["item"] != "STATUS" or line["name"] is not None or line["finding"] == "AGREES":
         return None
     trouble = find_trouble(line["error_number"], line["status_text"])
     return None if trouble is None else STATUSES[trouble].text
