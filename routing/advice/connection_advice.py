@@ -490,7 +490,27 @@ def open_target(status: ReportedStatus) -> Remedy:
     place = status.find_target()
     if place is None or place.database is None:
         return _open_holder(status) or say(status)
-    return _look_at_target(status) or server_remedies.leave_secondary(status, place) or say_at_target(status)
+    return (
+        _look_at_target(status)
+        or server_remedies.leave_secondary(status, place)
+        or _say_open(status, place)
+        or say_at_target(status)
+    )
+
+
+def _say_open(status: ReportedStatus, place: RemedyPlace) -> Remedy | None:
+    """Advise a look at the queue of a database that was exported as open, or return None for any other."""
+    facts = status.server.database(*place)
+    if facts is None or facts.state is None or facts.is_in_group:
+        return None
+    cause = (
+        f"{named(place.database)} of {named(place.instance)} did not take the messages, and was exported as open."
+    )
+    actions = (
+        "Export again if the status stays: the database may have been closed at the time.",
+        "Then check that the queue of the service is on, and read the error log there.",
+    )
+    return to_fill_in(place, cause, actions, list_queues(status.service))
 
 
 def _open_holder(status: ReportedStatus) -> Remedy | None:

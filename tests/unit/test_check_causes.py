@@ -578,6 +578,15 @@ def test_a_secondary_without_a_known_listener_is_not_made_writable(tmp_path: Pat
     assert "ALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://<host>:4022';" in (remedy.statement or "")
 
 
+@pytest.mark.parametrize("number", [28014, 28021])
+def test_an_open_database_is_not_opened(number: int, tmp_path: Path) -> None:
+    stock = {**database("Stock", "5c5c5c5c"), "state_desc": "ONLINE", "is_read_only": 0}
+    remedy = connecting(tmp_path, "It is closed.", number, databases=[database("msdb", "d5d5d5d5", 4), stock])
+    assert remedy.place == ("STOCK", "Stock")
+    assert "writable" not in remedy.text
+    assert "is_enqueue_enabled" in (remedy.statement or "")
+
+
 def test_a_stopped_endpoint_is_not_called_missing(tmp_path: Path) -> None:
     stopped = {"service_broker_endpoints": [broker_endpoint("SHOP", state_desc="STOPPED")]}
     remedy = connecting(tmp_path, "The endpoint is in disabled or stopped state.", 9666, stopped)
