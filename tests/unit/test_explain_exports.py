@@ -10,7 +10,7 @@ import pytest
 
 from routing import cli
 from routing.views.check.checking import check
-from tests.exported import database, route
+from tests.exported import database, export, route
 from tests.exported_causes import AWAY, QUEUE, broker_endpoint, shop, target, to_stock
 from tests.imports import config_in, import_views, no_spark
 
@@ -81,6 +81,26 @@ def test_exports_give_the_same_remedies_everywhere(
     # Explain knows only what the message's own instance does.
     for command in ("trace",) if views is LOST else ("explain", "trace"):
         assert remedies_of(command, "--exports", str(exports)) == remedies
+
+
+def test_trace_finds_the_cause_at_the_end_of_a_forwarded_path(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exports = tmp_path / "exports"
+    shop(exports, routes=to_stock("TCP://hub:4022"))
+    on = {"msdb": [route("AutoCreatedLocal"), route("On", "//stock", "TCP://stock:4022")]}
+    hub: dict[str, Any] = {
+        "databases": [database("msdb", "e1e1e1e1", 4)],
+        "services": {"msdb": []},
+        "service_broker_endpoints": [broker_endpoint("HUB", is_message_forwarding_enabled=1)],
+    }
+    export(exports, "HUB", routes=on, **hub)
+    target(exports, service_queues={"Stock": [{**QUEUE, "is_receive_enabled": 0}]})
+    import_views(no_spark(), config_in(tmp_path), [str(exports)])
+    line = ["trace", "--config", str(_write_config(tmp_path)), "--message-id", MESSAGE, "--format", "json"]
+    assert cli.main([*line, "--exports", str(exports)]) == 0
+    [remedy] = json.loads(capsys.readouterr().out)["remedies"]
+    assert remedy["statement"] == "USE [Stock];\nALTER QUEUE [dbo].[StockQueue] WITH STATUS = ON;"
 
 
 @pytest.mark.parametrize("is_exported", [True, False])
