@@ -287,7 +287,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     ),
     StatusTrouble.TARGET_DATABASE_CLOSED: _entry(
         "The target's database takes no messages: it is read-only, in single-user mode, a replica, or not online.",
-        "If it is a mirror or a secondary, let the route lead to the principal or to the group's listener.",
+        "If it is a replica, let the route lead to the principal or to the group's listener.",
         "Otherwise make it writable and online.",
     ),
     StatusTrouble.TARGET_FULL: _entry(
@@ -306,7 +306,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     ),
     StatusTrouble.LICENSE: _entry(
         "Two instances of SQL Server Express exchange messages only through an instance of a paid edition.",
-        "Route the messages through an instance of a paid edition with MESSAGE_FORWARDING, or upgrade one.",
+        "Route the messages through one with MESSAGE_FORWARDING, or upgrade an instance.",
     ),
     StatusTrouble.MESSAGE_REFUSED: _entry(
         "The target refuses this very message, for its XML or for the state of its dialog.",
