@@ -348,17 +348,18 @@ def test_the_command_line_does_not_import_spark(line: str) -> None:
     assert done.stderr.endswith("heavy []")
 
 
-def _seconds_of_help() -> float:
+def _seconds_of_help(bytecode: Path) -> float:
     started = time.monotonic()
     command = [sys.executable, "-m", "routing", "--help"]
     environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    environment |= {"PYTHONPYCACHEPREFIX": str(bytecode), "PYTHONDONTWRITEBYTECODE": ""}
     subprocess.run(command, capture_output=True, timeout=60, check=True, env=environment)
     return time.monotonic() - started
 
 
-def test_help_takes_less_than_half_a_second() -> None:
-    # A busy machine is given several tries.
-    assert any(_seconds_of_help() < 0.5 for _ in range(10))
+def test_help_takes_less_than_half_a_second(tmp_path: Path) -> None:
+    # The first try compiles the modules, and a busy machine is given several tries.
+    assert any(_seconds_of_help(tmp_path) < 0.5 for _ in range(10))
 
 
 def _configured(folder: Path) -> Path:
