@@ -40,6 +40,10 @@ class OtherFileError(InputError):
         return error
 
 
+class UnopenedFileError(OtherFileError):
+    """A file that the system or its format does not let us read, so that it may hold anything."""
+
+
 def no_statement(file: str, why: str | None) -> InputError:
     """Return a script that is none: ``why`` is the first thing that is wrong with it."""
     return InputError(f"no T-SQL statement is found in {quote(file)}", why or "nothing was written")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from routing.importing.tsql.vocabulary import is_stand_in
 from routing.lint.lint_estate import LintEstate, LintFinding, Place, finding, list_names, utc
 from routing.rules import matching, text
 from routing.rules.choosing import is_local, is_transport
@@ -301,10 +302,7 @@ def other_port(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
 _LONGEST_HOST, _LONGEST_LABEL = 255, 63
 _HOST_LABEL = re.compile(r"[^\W_](?:[\w-]*[^\W_])?|_?[^\W_](?:[\w-]*\w)?")
 _FOUR_NUMBERS = re.compile(r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}")
-_STAND_INS = re.compile(
-    r"(?:todo|tbd|fixme|changeme|replaceme|change[_-]me|replace[_-]me|x{3,}|(?:your|my)[_-]?(?:sql)?[_-]?(?:server|host)"
-    r"(?:[_-]?name)?|(?:server|host|machine|computer)[_-]?name)(?:\..*)?"
-)
+_SAMPLE_HOST = re.compile(r"my[_-]?(?:sql)?[_-]?(?:server|host)(?:[_-]?name)?")
 
 
 def no_host(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
@@ -320,7 +318,8 @@ def _is_host(host: str) -> bool:
     """Return True if a host name is possible: letters of any language, digits and hyphens, or an IP address."""
     if host.startswith("["):
         return True
-    if len(host) > _LONGEST_HOST or _STAND_INS.fullmatch(host):
+    first = host.partition(".")[0]
+    if len(host) > _LONGEST_HOST or is_stand_in(first) or _SAMPLE_HOST.fullmatch(first):
         return False
     labels = host.removesuffix(".").split(".")
     if all(label.isdecimal() for label in labels) and len(labels) > 1:

@@ -11,6 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from routing import cli
+from routing.errors import InputError
+from routing.importing.catalog import StandIns, read_export
 from routing.views.check.checking import Check, check
 from tests.unit.test_check_brought import DATABASES, QUEUE, write
 
@@ -142,6 +144,59 @@ def test_a_broken_export_still_ends_lint(tmp_path: Path, capsys: pytest.CaptureF
     write(tmp_path, {"routes.json": '[{"remote_service_name": "//a"', "r.sql": BAD})
     assert cli.main(["lint", str(tmp_path)]) == 2
     assert "it has no line with a JSON object" in capsys.readouterr().err
+
+
+LACKING = b"PAR1 and no end"
+FOREIGN = b"version https://git-lfs.github.com/spec/v1\n"
+
+
+@pytest.mark.parametrize("content", [LACKING, FOREIGN, b""])
+def test_a_broken_parquet_file_is_one_unread_file(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, {**EXPORTS, "r.sql": BAD})
+    file = tmp_path / "routes.parquet"
+    file.write_bytes(content)
+    done = linted(capsys, str(tmp_path))
+    assert "SBR006" in {one["code"] for one in done["findings"]}
+    assert sum(note.startswith(f"{file}: not read, ") for note in done["notes"]) == 1
+    assert cli.main(["lint", str(file)]) == 2
+    # The messages of such a queue are not known.
+    file.rename(tmp_path / "transmission_queue.parquet")
+    assert cli.main(["check", str(tmp_path), "--fail-on", "not-known"]) == 1
+    with pytest.raises(InputError, match="cannot be read"):
+        read_export([str(tmp_path)], StandIns("HUB", "Orders"))
+
+
+def test_a_file_without_permission_is_one_unread_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {**EXPORTS, "routes.csv": "name,address\n", "routes.json": "[]", "r.sql": BAD})
+    read_bytes = Path.read_bytes
+
+    def refuse(self: Path) -> bytes:
+        if self.stem == "routes":
+            raise PermissionError(13, "Permission denied")
+        return read_bytes(self)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    unread = [note for note in linted(capsys, str(tmp_path))["notes"] if "Permission denied" in note]
+    assert len(unread) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "is_noted"),
+    [
+        *((name, True) for name in ("YourDatabase", "TODO", "REPLACE_ME", "your_db", "xxx", "ServerName")),
+        *((name, False) for name in ("Yours", "Todos", "Youngstown", "GetServerNames", "x" * 20)),
+    ],
+)
+def test_a_name_that_a_sample_wrote_is_noted(
+    name: str, is_noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, {"a.sql": f"USE [{name}];\nCREATE ROUTE [{name}] WITH ADDRESS = N'TCP://h:4022';\n"})
+    notes = [note for note in linted(capsys, str(tmp_path))["notes"] if "looks like a placeholder" in note]
+    assert [note.count(repr(name)) > 0 for note in notes] == [True, True] * is_noted
 
 
 def test_scripts_of_other_databases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

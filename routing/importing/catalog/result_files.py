@@ -28,7 +28,13 @@ from routing.importing.catalog.views import (
     say_lack,
 )
 from routing.importing.encodings import GUESS, is_guessed, is_plausible, say_guess
-from routing.importing.import_faults import OtherFileError, missing_package, unknown_view, unreadable_file
+from routing.importing.import_faults import (
+    OtherFileError,
+    UnopenedFileError,
+    missing_package,
+    unknown_view,
+    unreadable_file,
+)
 from routing.importing.import_files import KEEP, FilePlace, Reach, as_shown, copied, list_files, on_this_disk
 from routing.importing.other_formats import other_format_of
 from routing.importing.tsql.script_reader import DecodedScript, decode
@@ -45,12 +51,12 @@ _OTHER_CONTROLS = frozenset(chr(code) for code in (*range(1, 32), 127)) - set("\
 def read_text(path: FilePlace) -> DecodedScript:
     """Read the text of a file, in which undecodable bytes are kept until their row is rejected.
 
-    Raises InputError if it cannot be read, OtherFileError if it is not text.
+    Raises UnopenedFileError if it cannot be read, OtherFileError if it is not text.
     """
     try:
         decoded = decode(path.read_bytes(), KEEP)
     except OSError as error:
-        raise unreadable_file(str(path), error.strerror or "the system says no more") from error
+        raise UnopenedFileError.of_file(str(path), error.strerror or "the system says no more") from error
     if not is_text(decoded):
         raise OtherFileError.of_file(str(path), "it is not text")
     return decoded
@@ -71,7 +77,7 @@ def is_text(decoded: DecodedScript) -> bool:
 
 
 def parquet(path: FilePlace, file: str) -> ResultSet:
-    """Read a Parquet file, or a folder of them. Raises InputError, and EnvironmentFault without pyarrow."""
+    """Read a Parquet file, or a folder of them. Raises UnopenedFileError, and EnvironmentFault without pyarrow."""
     try:
         import pyarrow.parquet as reader
     except ImportError as error:
@@ -81,7 +87,7 @@ def parquet(path: FilePlace, file: str) -> ResultSet:
             table = reader.read_table(str(local_copy))
         columns = {name.lower(): plain_values(table[name]) for name in table.column_names}
     except Exception as error:
-        raise unreadable_file(file, first_sentence(error)) from error
+        raise UnopenedFileError.of_file(file, first_sentence(error)) from error
     part = ResultSet(tuple(columns))
     part.rows.add(range(1, table.num_rows + 1), columns, SharedTexts(), is_plain=False)
     return part
@@ -170,7 +176,10 @@ def _read_all(
 
 
 def _refuse_other_format(path: FilePlace) -> None:
-    other_format = other_format_of(path)
+    try:
+        other_format = other_format_of(path)
+    except OSError as error:
+        raise UnopenedFileError.of_file(str(path), error.strerror or str(error)) from error
     if other_format is not None:
         raise OtherFileError.of_file(str(path), other_format)
 
@@ -185,24 +194,18 @@ def _read_one_of_many(
     suffix = path.suffix.lower()
     try:
         _refuse_other_format(path)
-    except OtherFileError as error:
-        unread.append(f"{path}: not read, {error.why}")
-        return []
-    if suffix not in _TEXT | _JSON | _PARQUET:
-        unread.append(f"{path}: not read, its name does not end in any of {_ENDINGS}")
-        return []
-    try:
+        if suffix not in _TEXT | _JSON | _PARQUET:
+            unread.append(f"{path}: not read, its name does not end in any of {_ENDINGS}")
+            return []
         sets = _read(path, None, notes)
     except OtherFileError as error:
+        if isinstance(error, UnopenedFileError) and not is_lenient:
+            raise
         unread.append(f"{path}: not read, {error.why}")
         return []
     except InputError:
         view = find_view(path.stem)
-        if (
-            not is_lenient
-            or suffix in _PARQUET
-            or _has_columns(read_text(path).text, view, is_json=suffix in _JSON)
-        ):
+        if not is_lenient or _has_columns(read_text(path).text, view, is_json=suffix in _JSON):
             raise
         unread.append(f"{path}: not read, it has no column of a view")
         return []

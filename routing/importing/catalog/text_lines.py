@@ -37,8 +37,16 @@ _BETWEEN = {separator: re.compile(rf"(?<!\\){re.escape(separator)}") for separat
 _EMPTY_TEXT = "\x00"
 # SQL Server's tools, DataGrip, DBeaver and Oracle's tools show NULL in these forms.
 _NULLS = frozenset(["<null>", "[null]", "(null)"])
-# Editors of Markdown show a value as code, in bold or as a link.
-_DECORATED = re.compile(r"`+([^`]+)`+|\*{1,3}([^*]+)\*{1,3}|<(\w+://[^<>]+)>|\[([^\[\]]+)\]\([^()]*\)")
+# Markdown shows a value as code, in bold, struck out or as a link. Underscores around a name may be part of it.
+_CODE = re.compile(r"(`+)([^`]+)\1|<(?:code|kbd|tt|samp)>([^<>]+)</(?:code|kbd|tt|samp)>", re.IGNORECASE)
+_DECORATED = re.compile(
+    r"\*{1,3}([^*]+)\*{1,3}|~~([^~]+)~~|<(\w+://[^<>]+)>|\[([^\[\]]+)\]\([^()]*\)"
+    r"|<(?:b|strong|i|em|u|s|del|ins|mark|small|span|a)(?: [^<>]*)?>([^<>]+)</[a-z]+>",
+    re.IGNORECASE,
+)
+_BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
+# Tags of HTML that begin a new line in a cell, and the sign for it until the cell is complete.
+_BREAKS, _LINE_BREAK = frozenset(["br", "p", "div", "li"]), "\x0b"
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _MOST_SHARED = 20_000
 _TRIED = 100
@@ -214,11 +222,14 @@ def _framed(text: str, layout: TextLayout) -> Iterator[TextLine]:
 
 
 def _undecorated(cell: str) -> str:
-    """Return the text of a cell of Markdown, without entities and marks around it."""
-    match = _DECORATED.fullmatch(cell)
-    if match is not None:
-        cell = next(filter(None, match.groups()))
-    return html.unescape(_ESCAPED.sub(r"\1", cell)).strip()
+    """Return the text of a cell of Markdown, without entities and the marks around it."""
+    cell = _BREAK.sub("\n", cell).strip()
+    while (code := _CODE.fullmatch(cell)) is None and (match := _DECORATED.fullmatch(cell)) is not None:
+        cell = next(filter(None, match.groups())).strip()
+    if code is not None and code[2] is not None:
+        # Code has neither entities nor escaped characters.
+        return code[2].strip()
+    return html.unescape(_ESCAPED.sub(r"\1", cell if code is None else code[3])).strip()
 
 
 class _HtmlRows(HTMLParser):
@@ -242,6 +253,8 @@ class _HtmlRows(HTMLParser):
             self._is_in_cell = True
         elif tag == "table":
             self.lines.append((self.getpos()[0], [""]))
+        elif tag in _BREAKS and self._is_in_cell and self._cells is not None:
+            self._cells[-1] += _LINE_BREAK
 
     def handle_endtag(self, tag: str) -> None:
         """End a row, cell or table."""
@@ -263,8 +276,13 @@ class _HtmlRows(HTMLParser):
 
     def _end_row(self) -> None:
         if self._cells:
-            self.lines.append((self.getpos()[0], [" ".join(cell.split()) for cell in self._cells]))
+            self.lines.append((self.getpos()[0], list(map(_shown_lines, self._cells))))
         self._cells, self._is_in_cell = None, False
+
+
+def _shown_lines(cell: str) -> str:
+    """Return the text of a cell of HTML with the line ends that a browser shows."""
+    return "\n".join(" ".join(line.split()) for line in cell.split(_LINE_BREAK)).strip()
 
 
 def cell_value(cell: str, *, padded: bool, is_all_quoted: bool = False, has_quotes: bool = True) -> str | None:

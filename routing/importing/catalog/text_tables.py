@@ -349,7 +349,7 @@ class _TextReader:
             if self._has_zeros and any("\x00" in cell and len(cell) > 1 for cell in row):
                 row = "it has characters of the code 0, as text in another encoding has"
             if not self._is_separated and table.fixed is None and not isinstance(row, str):
-                row = _find_cut(names, row) or row
+                row = _find_damage(names, row) or row
             if isinstance(row, str):
                 result_set.rejected.append((number, row))
                 if above_number is not None and len(cells) < len(names) and self._is_separated:
@@ -474,11 +474,14 @@ def _find_clash(twice: Sequence[str], names: Sequence[str], cells: Sequence[str]
     return None
 
 
-def _find_cut(names: Sequence[str], cells: Sequence[str]) -> str | None:
-    """Return the reason to reject a row of a drawn table with a name that was cut off, else None."""
-    cut = (name for name, cell in zip(names, cells, strict=True) if name in LONGEST and cell.endswith(_ELLIPSES))
-    name = next(cut, None)
-    return None if name is None else f"{name} ends in an ellipsis: the tool may have cut it off"
+def _find_damage(names: Sequence[str], cells: Sequence[str]) -> str | None:
+    """Return the reason to reject a row of a drawn table: a name that was cut off, or is of several lines."""
+    for name, cell in zip(names, cells, strict=True):
+        if name in LONGEST and cell.endswith(_ELLIPSES):
+            return f"{name} ends in an ellipsis: the tool may have cut it off"
+        if name in LONGEST and "\n" in cell:
+            return f"{name} has several lines, so it may be several names"
+    return None
 
 
 def _is_padded(cells: Sequence[str]) -> bool:

@@ -25,6 +25,7 @@ from routing.importing.tsql.vocabulary import (
     RESERVED,
     find_unfilled,
     find_unknown_variable,
+    is_stand_in,
     name_character,
 )
 
@@ -234,13 +235,16 @@ class LexemeCursor:
         missing = find_unknown_variable(text)
         if missing is not None:
             raise no_value(missing)
-        unfilled = find_unfilled(_PLACEHOLDER.sub("", text))
+        filled = _PLACEHOLDER.sub("", text)
+        unfilled = find_unfilled(filled)
         if unfilled is not None:
             raise not_filled_in(unfilled)
         if "\ufffd" in text:
             raise RefusalError(
                 f"the {noun} {quote(text)} contains a character that cannot be read in its encoding"
             )
+        if is_stand_in(filled):
+            self.notes.append(f"the {noun} {quote(text)} looks like a placeholder that was not filled in")
         unseen = INVISIBLE.search(text)
         if unseen is not None:
             self.notes.append(f"the {noun} contains the invisible character {name_character(unseen.group())}")

@@ -125,6 +125,24 @@ def find_unfilled(text: str, start: int | None = None) -> str | None:
     return None if match is None else match.group()
 
 
+_THINGS = (
+    r"(?:database|db|server|sql[_-]?server|host|machine|computer|instance|domain|service|broker|queue|route"
+    r"|contract|endpoint|login|schema)"
+)
+_STAND_IN = re.compile(
+    r"(?<![^\W_])(?:TODO|TBD|FIXME|CHANGEME|REPLACEME|(?:CHANGE|REPLACE)[ _-](?:ME|THIS|WITH))(?![^\W_])"
+    r"|(?i:\A(?:todo|tbd|fixme|x{3,12}|(?:change|replace)[ _-]?(?:me|this))\Z)"
+    rf"|(?<![^\W_])(?:(?i:your)(?:[ _-]\w|(?i:{_THINGS}))|Your[A-Z])"
+    rf"|(?<!\w)(?i:{_THINGS}[ _-]?name(?:[ _-]here)?)(?!\w)|(?<!\w)[A-Z][A-Z_-]*[_-]HERE(?!\w)"
+)
+"""A word that authors of samples write instead of a name. It may still be a real name."""
+
+
+def is_stand_in(text: str) -> bool:
+    """Return True if a name or text looks like a sample's that was to be replaced, such as ``YourDatabase``."""
+    return _STAND_IN.search(text) is not None
+
+
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"

@@ -196,6 +196,43 @@ def test_tables_of_other_tools(tmp_path: Path, text: str, expected: list[str]) -
     assert names(export) == expected
 
 
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        *(
+            ("~~//a~~", "//a"),
+            ("**`//a`**", "//a"),
+            ("**[//a](x)**", "//a"),
+            ("//a<br>", "//a"),
+            ("`//a\\_b`", "//a\\_b"),
+        ),
+        *(("<b>//a</b>", "//a"), ("<code>//a</code>", "//a"), ("<br/>**//a**<br />", "//a"), ("``//a``", "//a")),
+        # Underscores may be part of a name, and others are not marks in Markdown.
+        *(("_//a_", "_//a_"), ("__x__", "__x__"), ("~//a~", "~//a~"), ("//a~~b", "//a~~b"), ("a*b", "a*b")),
+        *(("//a<br>//b", None), ("`//a`<br>`//b`", None)),
+    ],
+)
+def test_marks_of_markdown_around_a_name(tmp_path: Path, cell: str, expected: str | None) -> None:
+    export = read(tmp_path, "services.md", f"| name | service_id |\n|---|---|\n| {cell} | 1 |\n| //z | 2 |\n")
+    assert names(export) == ([] if expected is None else [expected]) + ["//z"]
+    assert [why[:24] for why in rejections_of(export)] == ["3: name has several line"] * (expected is None)
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        *(("<p class=x>//a<o:p></o:p></p>", "//a"), ("//a<br>", "//a"), ("//a\n b", "//a b")),
+        *(("//a<br>//b", None), ("<p>//a</p><p>//b</p>", None), ("<ul><li>//a<li>//b</ul>", None)),
+    ],
+)
+def test_lines_in_a_cell_of_html(tmp_path: Path, cell: str, expected: str | None) -> None:
+    rows = "".join(f"<tr><td>{name}</td><td>1</td></tr>" for name in ("name", cell))
+    text = f"<table>{rows}</table>".replace("<td>1", "<td>service_id", 1)
+    export = read(tmp_path, "services.html", text)
+    assert names(export) == ([] if expected is None else [expected])
+    assert len(rejections_of(export)) == (expected is None)
+
+
 def test_a_table_in_an_html_mail_is_read(tmp_path: Path) -> None:
     def row(cells: tuple[str, ...], tag: str = "td") -> str:
         return "<TR>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</TR>\n"
