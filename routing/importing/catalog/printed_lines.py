@@ -21,12 +21,15 @@ _ERROR = re.compile(
     rf"[^\d,\uff0c、]{{1,40}}\d{{1,3}}{_COMMA}[^\d,\uff0c、]{{1,40}}\d{{1,3}}(?!\d)"
 )
 _SQLCMD_ERROR = re.compile(r"Sqlcmd: ")
-# The forms of DataGrip, DBeaver, FreeTDS, ODBC, PowerShell, Java, Python and Go, and of a query without an end.
+# The forms of DataGrip, DBeaver, FreeTDS, ODBC, PowerShell, Java, Python and Go, of a query without an end, and of
+# tools that show only the first rows.
 _TOOL_ERROR = re.compile(
     r"\[[0-9A-Z]{5}\] ?\[\d+\]|[\w-]{1,20} ?\w{0,20} ?\[\d{1,10}\] ?\[[0-9A-Z]{5}\]"
     r"|(?i:msg|error|fehler|erreur|errore|erro|ошибка|błąd|hata)[: ]{1,3}\d+"
     r"|(?i:error|fehler|fatal) ?[:=] |(?i:warning: fatal error|sql ?state)\b"
     r"|[\w.]{0,80}(?:Exception|Error)\b ?:|(?i:invoke-\w{1,20}|mssql) ?:|(?i:exception calling) "
+    r"|\W{0,3}only showing top \d"
+    r"|\W{0,3}(?:[Ff]irst )?(?P<part>[\d.,]{1,12}) of (?!(?P=part) )[\d.,]{1,12} rows?\b"
     r"|A severe error|Transaction \(Process|Unexpected EOF"
     r"|(?i:execution |query )?(?i:time-?out (?:expired|.{0,20}abgelaufen)|zeitüberschreitung|tiempo de espera)\b"
     r"|(?i:délai d.{0,40}expir|tempo limite.{0,40}(?:expir|esgot)|query failed|время ожидания)"
@@ -80,7 +83,7 @@ def find_error(line: str) -> str | None:
 
 
 def is_tool_error(line: str) -> bool:
-    """Return whether a line outside tables is an error of a tool, or says that the query was cancelled."""
+    """Return whether a line outside tables says that a tool failed, was cancelled, or shows only a part."""
     return _TOOL_ERROR.match(line.strip()) is not None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -312,6 +313,8 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
             part.rows.reject_all(f"it is not certain which database the line {quote(part.rows.database)} names")
         if part.rows.is_joined and part.view.per_database and "database_name" not in part.rows.columns:
             part.rows.reject_all("several JSON results are in the file, and no member says of which database")
+    for part in known_sets:
+        _refuse_mixed(part)
     for parts in parts_by_view.values():
         _refuse_repeated(parts)
         unnamed = [part.rows for part in parts if part.rows.database is None or not part.view.per_database]
@@ -322,6 +325,29 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
             )
             for rows in unnamed:
                 rows.reject_all(f"{why} of which {kind} this one is")
+
+
+_NAMED_ONCE = frozenset(["routes", "services", "databases"])
+
+
+def _refuse_mixed(part: FoundResultSet) -> None:
+    """Reject the rows if a name occurs twice and no column shows to which database or instance each belongs.
+
+    A grid that was copied twice has every row equally often.
+    """
+    rows, owners = part.rows, part.view.added_columns
+    lacking = [name for name in owners[:-1] if name not in rows.columns]
+    if part.view.name not in _NAMED_ONCE or not lacking:
+        return
+    keys = list(zip(*(map(str, rows.rows.column(name)) for name in (*owners, "name")), strict=True))
+    counts = Counter(keys)
+    if len(counts) == len(keys):
+        return
+    different = {tuple(map(str, row.values())) for _, row in rows.rows}
+    if len(different) > len(counts) or len(set(counts.values())) > 1:
+        name = counts.most_common(1)[0][0][-1]
+        kind = lacking[-1].partition("_")[0]
+        rows.reject_all(f"{quote(name)} is in the file twice, and no column says of which {kind} a row is")
 
 
 def _refuse_repeated(parts: Sequence[FoundResultSet]) -> None:

@@ -35,8 +35,8 @@ _CLOSED = {
 _PLAIN = {separator: re.compile(rf"[^{re.escape(separator)}\r\n]*") for separator in SEPARATORS}
 _BETWEEN = {separator: re.compile(rf"(?<!\\){re.escape(separator)}") for separator in _BARS}
 _EMPTY_TEXT = "\x00"
-# SQL Server's tools, DataGrip, DBeaver and Oracle's tools show NULL in these forms.
-_NULLS = frozenset(["<null>", "[null]", "(null)"])
+# SQL Server's tools, DataGrip, DBeaver, Oracle's tools and bulk exports show NULL in these forms.
+_NULLS = frozenset(["<null>", "[null]", "(null)", "\\n"])
 # Markdown shows a value as code, in bold, struck out or as a link. Underscores around a name may be part of it.
 _CODE = re.compile(r"(`+)([^`]+)\1|<(?:code|kbd|tt|samp)>([^<>]+)</(?:code|kbd|tt|samp)>", re.IGNORECASE)
 _DECORATED = re.compile(
@@ -44,6 +44,7 @@ _DECORATED = re.compile(
     r"|<(?:b|strong|i|em|u|s|del|ins|mark|small|span|a)(?: [^<>]*)?>([^<>]+)</[a-z]+>",
     re.IGNORECASE,
 )
+_UNSEEN = re.compile(r"<!--[^<>]*-->|\[\^[\w-]+\]")
 _BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 # Tags of HTML that begin a new line in a cell, and the sign for it until the cell is complete.
 _BREAKS, _LINE_BREAK = frozenset(["br", "p", "div", "li"]), "\x0b"
@@ -59,7 +60,7 @@ _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
 _MARKDOWN_RULE = re.compile(r"^[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 # A mail quotes each line of the mail before it.
-_MARKS = re.compile("^\ufeff+", re.MULTILINE)
+_MARKS = re.compile("^[\ufeff\x1a]+", re.MULTILINE)
 _INDENTED_DASHES = re.compile(r"^([ \t]+)-+(?: -+)+ *\r?$", re.MULTILINE)
 _QUOTE_SIGNS = re.compile(r"^[ \t]*(?:> ?)+", re.MULTILINE)
 
@@ -110,8 +111,8 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
 
 def _without_margin(text: str) -> str:
     """Return a text without marks of files, and without what mails and pages put before each line."""
-    if "\ufeff" in text:
-        # The mark of a file that was added to another one.
+    if "\ufeff" in text or "\x1a" in text:
+        # The mark of a file that was added to another one, or of the end of one.
         text = _MARKS.sub("", text)
     if text.lstrip().startswith(">") and all(line.lstrip()[:1] in ("", ">") for line in lines_of(text)):
         text = _QUOTE_SIGNS.sub("", text)
@@ -223,7 +224,7 @@ def _framed(text: str, layout: TextLayout) -> Iterator[TextLine]:
 
 def _undecorated(cell: str) -> str:
     """Return the text of a cell of Markdown, without entities and the marks around it."""
-    cell = _BREAK.sub("\n", cell).strip()
+    cell = _BREAK.sub("\n", _UNSEEN.sub("", cell)).strip()
     while (code := _CODE.fullmatch(cell)) is None and (match := _DECORATED.fullmatch(cell)) is not None:
         cell = next(filter(None, match.groups())).strip()
     if code is not None and code[2] is not None:

@@ -201,7 +201,10 @@ class _TextReader:
         """Skip a printed line outside tables, unless it can be a row of the table above."""
         number, cells = line
         if not self._is_separated and is_tool_error(cells[0]):
-            self._reject(number, f"a tool reports an error, so the export is incomplete: {cells[0].strip()[:100]}")
+            self._reject(
+                number,
+                f"a tool reports an error or a limit, so the export is incomplete: {cells[0].strip()[:100]}",
+            )
             return
         if not self._tables:
             if self._is_separated:

@@ -208,7 +208,7 @@ class RowReader:
 
 
 # A text or a name as T-SQL writes it, also with the parenthesis of a row of VALUES.
-_TYPOGRAPHIC = ("\u201c", "\u201d", "\u201e", "\u2018", "\u2019", "\u00ab", "\u00bb")
+_TYPOGRAPHIC = ('"', "\u201c", "\u201d", "\u201e", "\u2018", "\u2019", "\u00ab", "\u00bb")
 _LITERAL = re.compile(r"\s*\(?\s*[Nn]?'.*'\s*\)?\s*;?\s*|\s*\[[^\[\]]*\]\s*", re.DOTALL).fullmatch
 
 
@@ -216,14 +216,27 @@ _LITERAL = re.compile(r"\s*\(?\s*[Nn]?'.*'\s*\)?\s*;?\s*|\s*\[[^\[\]]*\]\s*", re
 _FORMULA_ERROR = re.compile(r"#[^\W_]+(?:[/ ]\w+)?[!?]|#N/[AV]|#NV").fullmatch
 
 
+_LONGEST_WORD = 20
+# The words of programs and people for a missing value, and the signs for lost letters.
+_NO_VALUE = re.compile(
+    r"\\n|(?!(?-i:NULL\Z))null|none|nil|n/a|nan|undefined|(?:system\.)?dbnull|-{1,3}|[\u2013\u2014\u2400]|\?+|&lt;null&gt;"
+    r"|[(<{\[](?:null|none|nil|unset|not set|empty|blank|leer|vide|vac[ií]o)[)>}\]]",
+    re.IGNORECASE,
+).fullmatch
+
+
 def _check_text(value: object, column: ViewColumn) -> None:
     """Raise ValueError for a text that is not a name, but what a tool made of it."""
-    if not isinstance(value, str) or column.longest is None or column.name == "transmission_status":
+    if not isinstance(value, str) or column.longest is None:
+        return
+    if not column.required and len(value) < _LONGEST_WORD and _NO_VALUE(value.strip()):
+        raise ValueError(f"{quote(value)} may mean that there is no value: export it as NULL or nothing")
+    if column.name == "transmission_status":
         return
     if ("'" in value or "[" in value) and _LITERAL(value):
         raise ValueError(f"{quote(value)} is written as in T-SQL, so it is not the name itself")
     if value.startswith(_TYPOGRAPHIC) and value.endswith(_TYPOGRAPHIC):
-        raise ValueError(f"{quote(value)} has the quotation marks of a word processor around it")
+        raise ValueError(f"{quote(value)} still has quotation marks around it")
     if value.startswith("#") and _FORMULA_ERROR(value):
         raise ValueError(f"{quote(value)} is an error of a spreadsheet, so it is not the name itself")
 

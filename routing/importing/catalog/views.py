@@ -263,7 +263,9 @@ LONGEST = {
 _OTHER_NAMES = {"logdate": "log_date"}
 _OTHER_ADDED = {
     **dict.fromkeys(("db", "dbname", "db_name", "database", "databasename", "database name"), "database_name"),
-    **dict.fromkeys(("server", "servername", "server_name", "server name", "sqlinstance"), "instance_name"),
+    **dict.fromkeys(
+        ("server", "servername", "server_name", "server name", "sqlinstance", "pscomputername"), "instance_name"
+    ),
 }
 
 

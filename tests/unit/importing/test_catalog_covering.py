@@ -148,7 +148,13 @@ def test_rows_that_resolve_would_refuse_are_rejected(tmp_path: Path) -> None:
     routes = "name,address,mirror_address\ngood, tcp://a:1/ ,tcp://b:1\nx,http://a,NULL\ny,local,tcp://b:1\n"
     routes += "z,tcp://a:1,LOCAL\ngood,LOCAL,NULL\nGOOD,LOCAL,NULL\n"
     databases = "name,service_broker_guid,database_id\na,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D88,99999999999\n"
-    covered = covered_of(tmp_path, routes=routes, databases=databases, services="name\n//a\n//a\n//A\n")
+    # Without these columns, a name that occurs twice is of two databases.
+    routes, services = (
+        text.replace("\n", "\nHUB,Shop,").removesuffix("HUB,Shop,") for text in (routes, "name\n//a\n//a\n//A\n")
+    )
+    owned = {"routes": routes, "services": services}
+    owners = "instance_name,database_name,"
+    covered = covered_of(tmp_path, databases=databases, **{view: owners + text for view, text in owned.items()})
     assert [row["name"] for row in covered.rows["routes"]] == ["good", "GOOD"]
     assert [row["name"] for row in covered.rows["services"]] == ["//a", "//A"]
     assert sorted(re.sub(r".*, row ", "", text) for text in covered.rejected) == [

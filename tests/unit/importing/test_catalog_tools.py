@@ -323,8 +323,8 @@ def test_trimmed_columns_without_a_separator(tmp_path: Path) -> None:
 
 
 def test_a_name_of_dashes_is_a_name(tmp_path: Path) -> None:
-    export = read(tmp_path, "services.txt", "name      \n----------\n---       \n//a       \n---       \n")
-    assert [row["name"] for row in export.rows["services"]] == ["---", "//a", "---"]
+    export = read(tmp_path, "services.txt", "name      \n----------\n---       \n//a       \n--        \n")
+    assert [row["name"] for row in export.rows["services"]] == ["---", "//a", "--"]
 
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40
