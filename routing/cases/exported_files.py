@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from pathlib import Path
 from routing.errors import InputError, join_bounded, quote
 from routing.importing.catalog import StandIns, TimeFormats
 from routing.importing.catalog.cell_values import UnknownTime
-from routing.importing.catalog.result_files import FoundResultSet, find_result_sets
+from routing.importing.catalog.result_files import FoundResultSet, find_result_sets, have_equal_rows
 from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_lack
 from routing.importing.catalog.views import ASKED_QUEUE, query_of
 from routing.importing.import_files import as_shown
@@ -28,6 +29,7 @@ from routing.terms import MSDB, SYSTEM_DATABASES
 
 # A folder's name has one of these for the backslash of a named instance, and for the comma before a port.
 _IN_FOLDER_NAMES = ("$", "_", "-")
+_HANDLE = "conversation_handle"
 _QUEUE_NAME = re.compile(r"transmission[ _-]*queue[^/\\]*$", re.IGNORECASE)
 _NOT_IN_FOLDER_NAMES = re.compile(r"[\\,]")
 # Words in file names that do not name a database.
@@ -94,9 +96,18 @@ def stand_in_for_scripts(of_exports: Iterable[StandIns], options: StandIns) -> S
 
 def find_in_folders(file: Path, known_instances: Iterable[str]) -> str | None:
     """Return the instance with the name of a folder of the file, nearest first, or None."""
-    names = {spelt.casefold(): name for name in known_instances for spelt in _as_folders(name)}
-    folders = (folder.name.casefold() for folder in file.absolute().parents)
+    names = {_folded(spelt): name for name in known_instances for spelt in _as_folders(name)}
+    folders = (_folded(folder.name) for folder in file.absolute().parents)
     return next((names[folder] for folder in folders if folder in names), None)
+
+
+def _composed(name: str) -> str:
+    """Return the name of a folder with its accents as SQL Server's tools write them: macOS takes them apart."""
+    return unicodedata.normalize("NFC", as_shown(name))
+
+
+def _folded(name: str) -> str:
+    return _composed(name).casefold()
 
 
 def _as_folders(instance: str) -> Iterator[str]:
@@ -147,11 +158,11 @@ def _folder_of(file: str) -> Path:
 def _top_of(parts: _Parts) -> Path:
     """Return the nearest folder that holds all exports and is not named like a database of theirs."""
     top = Path(os.path.commonpath([_folder_of(file) for file in parts]))
-    return top.parent if top.name.casefold() in _folded_databases(parts) else top
+    return top.parent if _folded(top.name) in _folded_databases(parts) else top
 
 
 def _folded_databases(parts: _Parts) -> set[str]:
-    return {name.casefold() for name in [*_known_databases([part for _, part in _each_result_set(parts)]), MSDB]}
+    return {_folded(name) for name in [*_known_databases([part for _, part in _each_result_set(parts)]), MSDB]}
 
 
 def _instances(parts: _Parts, top: Path, lacking: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -164,8 +175,8 @@ def _instances(parts: _Parts, top: Path, lacking: Sequence[str]) -> Iterator[tup
     for file in lacking:
         folder = _folder_of(file)
         instance = find_in_folders(Path(file), known_names) or _only_name(parts_by_folder[folder])
-        below = [name for name in folder.relative_to(top).parts[:1] if name.casefold() not in databases]
-        yield file, instance or _NAMED.sub(r"\\", as_shown(next(iter(below), top.name)), count=1) or _ANY_INSTANCE
+        below = [name for name in folder.relative_to(top).parts[:1] if _folded(name) not in databases]
+        yield file, instance or _NAMED.sub(r"\\", _composed(next(iter(below), top.name)), count=1) or _ANY_INSTANCE
 
 
 def _databases(
@@ -182,12 +193,12 @@ def _databases(
         names_by_file = {file: _named_by(Path(file), top, [*database_names, MSDB]) for file in files}
         users = [name for name in database_names if name.casefold() not in SYSTEM_DATABASES]
         folders = {_folder_of(file) for file in files if names_by_file[file] is None}
-        of_instance = {name.casefold() for name in _as_folders(instance or "")}
+        of_instance = {_folded(name) for name in _as_folders(instance or "")}
         for file in files:
             folder = _folder_of(file)
-            is_own = len(folders) > 1 and folder != top and folder.name.casefold() not in of_instance
+            is_own = len(folders) > 1 and folder != top and _folded(folder.name) not in of_instance
             only = users[0] if len(users) == 1 else None
-            yield file, names_by_file[file] or only or (as_shown(folder.name) if is_own else UNNAMED_DATABASE)
+            yield file, names_by_file[file] or only or (_composed(folder.name) if is_own else UNNAMED_DATABASE)
 
 
 def _each_result_set(parts: _Parts) -> Iterator[tuple[str, FoundResultSet]]:
@@ -203,13 +214,13 @@ def _known_databases(parts: Sequence[FoundResultSet]) -> list[str]:
 
 def _named_by(file: Path, top: Path, known_databases: Sequence[str]) -> str | None:
     """Return the known database that a folder of a file, or a part of its name, is named like."""
-    names = {name.casefold(): name for name in known_databases if name.casefold() not in _NO_DATABASE}
+    names = {_folded(name): name for name in known_databases if _folded(name) not in _NO_DATABASE}
     for folder in file.absolute().parents:
-        if folder.name.casefold() in names:
-            return names[folder.name.casefold()]
+        if _folded(folder.name) in names:
+            return names[_folded(folder.name)]
         if folder == top:
             break
-    stem = file.stem.casefold()
+    stem = _folded(file.stem)
     for name in sorted(names, key=len, reverse=True):
         if _is_part(name, stem):
             return names[name]
@@ -347,6 +358,7 @@ def read_exports(
     EnvironmentFault.
     """
     result_sets, notes, skipped = find_result_sets(paths, skipped=(_SCRIPT, _PROJECT))
+    result_sets = list(_without_copies(result_sets, notes))
     unread_queues: list[str] = []
     if needed is not None:
         notes += [note for part in result_sets if (note := _complete_queue(part)) is not None]
@@ -365,6 +377,23 @@ def read_exports(
         export.doubts.setdefault("transmission_queue", set()).add((None, None, None))
         export.unread_queues.append(file)
     return export, replace(options, stand_ins=stand_in_for_scripts(stand_ins.values(), options.stand_ins))
+
+
+def _without_copies(result_sets: Iterable[FoundResultSet], notes: list[str]) -> Iterator[FoundResultSet]:
+    """Yield the result sets without copies of those with handles, which only one database can have.
+
+    Files of different times are different exports, unless a column shows the time.
+    """
+    first_by_key: dict[object, FoundResultSet] = {}
+    for part in result_sets:
+        handles = tuple(part.rows.rows.column(_HANDLE)) if _HANDLE in part.rows.columns else ()
+        if handles:
+            at = None if "exported_at" in part.rows.columns else _time_of(part.file)
+            first = first_by_key.setdefault((part.view.name, at, handles), part)
+            if first is not part and have_equal_rows([first.rows, part.rows]):
+                notes.append(f"{part.file}: not read, it has the same rows as {first.file}")
+                continue
+        yield part
 
 
 def _leave_out_incomplete(

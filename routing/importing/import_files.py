@@ -193,6 +193,7 @@ def _around(text: str) -> str:
 MOST_FILES = 100_000
 """A folder that holds more is none of exports and scripts."""
 _PARQUET = ".parquet"
+_HIDDEN = (".", "_")
 # Folders of the packages of web projects, which may be very large.
 _PACKAGES = frozenset(["node_modules", "bower_components"])
 _Place = TypeVar("_Place", bound=FilePlace)
@@ -201,9 +202,9 @@ _Place = TypeVar("_Place", bound=FilePlace)
 def list_files(folder: _Place, notes: list[str], most: int = MOST_FILES) -> list[_Place]:
     """List the files of a folder by name. A folder of Parquet files counts as one file.
 
-    Files and folders with names that begin with ``.`` or ``_`` are skipped. Links to a folder that contains them
-    or to a place outside ``folder`` are skipped with a note, and so are pipes, devices and sockets. Raises
-    InputError for more than ``most`` files or folders, and OSError.
+    Files and folders with names that begin with ``.`` or ``_`` are skipped. Links to a folder that contains them,
+    to a listed place or to one outside ``folder`` are skipped with a note, and so are pipes, devices and sockets.
+    Raises InputError for more than ``most`` files or folders, and OSError.
     """
     return list(_Listing(folder, notes, most).files_of(folder))
 
@@ -223,7 +224,7 @@ class _Listing(Generic[_Place]):
         real = folder.resolve() if isinstance(folder, Path) else None
         if real is not None:
             self.above.append(real)
-        shown = (entry for entry in folder.iterdir() if not entry.name.startswith((".", "_")))
+        shown = (entry for entry in folder.iterdir() if not entry.name.startswith(_HIDDEN))
         for entry in sorted(shown, key=lambda path: path.name):
             why = self._why_not(entry)
             if why is not None:
@@ -258,6 +259,10 @@ class _Listing(Generic[_Place]):
             real = entry.resolve()
             if entry.is_dir() and any(real == folder or real in folder.parents for folder in self.above):
                 return "not followed, it is a link to a folder that contains it"
-            if self.above[0] not in real.parents:
+            top = self.above[0]
+            if top not in real.parents:
                 return "not followed, it is a link to a place outside the folder"
+            parts = real.relative_to(top).parts
+            if not any(part.startswith(_HIDDEN) or part in _PACKAGES for part in parts):
+                return f"not followed, it is a link to {as_shown('/'.join(parts))}, which is in the folder too"
         return None if entry.is_file() or entry.is_dir() else "not read, it is not a regular file"

@@ -199,6 +199,28 @@ def test_a_name_that_a_sample_wrote_is_noted(
     assert [note.count(repr(name)) > 0 for note in notes] == [True, True] * is_noted
 
 
+def test_a_copy_of_a_queue_is_not_counted_again(tmp_path: Path) -> None:
+    write(tmp_path, {**EXPORTS, "HUB/copy of queue.txt": QUEUE, "HUB/old/queue.txt": QUEUE})
+    done = check([str(tmp_path)], database="Orders")
+    assert len(done.results) == 1
+    assert sum("it has the same rows as" in note for note in done.evidence.log.notes) == 2
+
+
+def test_accents_of_folders_may_be_taken_apart(tmp_path: Path) -> None:
+    services = "instance_name,database_name,name,service_id\nS\u00dcD,K\u00f6ln,//a,1\n"
+    routes = "name,remote_service_name,address\nr,//x,TCP://h:4022\n"
+    write(tmp_path, {**EXPORTS, "services.csv": services, "Su\u0308d/Ko\u0308ln/routes.csv": routes})
+    [row] = check([str(tmp_path)]).evidence.rows["routes"]
+    assert (row["instance_name"], row["database_name"]) == ("S\u00dcD", "K\u00f6ln")
+
+
+def test_a_folder_without_parquet_files_is_no_empty_export(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, {**EXPORTS, "services.parquet/_SUCCESS": ""})
+    assert any("services.parquet: not read" in note for note in linted(capsys, str(tmp_path))["notes"])
+
+
 def test_scripts_of_other_databases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = {
         "a.sql": "DELIMITER $$\nBEGIN\nEND $$\n",

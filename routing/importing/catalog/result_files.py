@@ -89,6 +89,8 @@ def parquet(path: FilePlace, file: str) -> ResultSet:
         columns = {name.lower(): plain_values(table[name]) for name in table.column_names}
     except Exception as error:
         raise UnopenedFileError.of_file(file, first_sentence(error)) from error
+    if not columns:
+        raise UnopenedFileError.of_file(file, "it has no columns")
     part = ResultSet(tuple(columns))
     part.rows.add(range(1, table.num_rows + 1), columns, SharedTexts(), is_plain=False)
     return part
@@ -318,7 +320,7 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
     for parts in parts_by_view.values():
         _refuse_repeated(parts)
         unnamed = [part.rows for part in parts if part.rows.database is None or not part.view.per_database]
-        if len(parts) > 1 and unnamed and (len(unnamed) < len(parts) or not _are_equal(unnamed)):
+        if len(parts) > 1 and unnamed and (len(unnamed) < len(parts) or not have_equal_rows(unnamed)):
             kind = "database" if parts[0].view.per_database else "instance"
             why = (
                 f"{len(parts)} result sets of sys.{parts[0].view.name} are in the file, and no column or line says"
@@ -357,11 +359,11 @@ def _refuse_repeated(parts: Sequence[FoundResultSet]) -> None:
         name = part.rows.database
         if name is not None and part.view.per_database:
             first = first_by_database.setdefault(name.casefold(), part.rows)
-            if first is not part.rows and not _are_equal([first, part.rows]):
+            if first is not part.rows and not have_equal_rows([first, part.rows]):
                 part.rows.reject_all(f"it is the second result set below a line with the database {quote(name)}")
 
 
-def _are_equal(sets: Sequence[ResultSet]) -> bool:
+def have_equal_rows(sets: Sequence[ResultSet]) -> bool:
     """Return whether result sets have the same rows, so that their order does not matter."""
     first, *other_sets = [(part.columns, [row for _, row in part.rows]) for part in sets]
     return all(rows == first for rows in other_sets)

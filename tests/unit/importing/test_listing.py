@@ -17,6 +17,9 @@ OUTSIDE = "not followed, it is a link to a place outside the folder"
 LOOP = "not followed, it is a link to a folder that contains it"
 
 
+INSIDE = "not followed, it is a link to {}, which is in the folder too"
+
+
 def listed(folder: Path) -> tuple[list[str], list[str]]:
     notes: list[str] = []
     files = [str(file.relative_to(folder)) for file in list_files(folder, notes)]
@@ -43,17 +46,22 @@ def test_skipped_entries_are_named(tmp_path: Path) -> None:
     os.mkfifo(folder / "pipe.csv")
     (folder / "inside.csv").symlink_to(folder / "z.csv")
     (folder / "c").symlink_to(folder / "a" / "b")
+    # Volumes of Kubernetes have links to hidden folders.
+    (folder / "..data").mkdir()
+    (folder / "..data" / "x.csv").touch()
+    (folder / "mounted.csv").symlink_to(folder / "..data" / "x.csv")
     files, notes = listed(folder)
-    assert files == ["a/b/y.csv", "c/y.csv", "inside.csv", "rows.parquet", "z.csv"]
+    assert files == ["a/b/y.csv", "mounted.csv", "rows.parquet", "z.csv"]
     assert notes == [
         f"a/b/up: {LOOP}",
         f"a/same: {LOOP}",
         f"a/to: {OUTSIDE}",
         f"above: {LOOP}",
         f"beside: {OUTSIDE}",
-        f"c/up: {LOOP}",
+        f"c: {INSIDE.format('a/b')}",
         f"file.csv: {OUTSIDE}",
         "gone.csv: not read, it is a broken link",
+        f"inside.csv: {INSIDE.format('z.csv')}",
         f"null.csv: {OUTSIDE}",
         f"pipe.csv: {PIPE}",
     ]
@@ -64,7 +72,7 @@ def test_a_folder_that_is_a_link_itself_is_read(tmp_path: Path) -> None:
     (tmp_path / "real" / "a.csv").touch()
     (tmp_path / "real" / "b.csv").symlink_to(tmp_path / "real" / "a.csv")
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    assert listed(tmp_path / "link") == (["a.csv", "b.csv"], [])
+    assert listed(tmp_path / "link") == (["a.csv"], [f"b.csv: {INSIDE.format('a.csv')}"])
 
 
 def test_a_file_name_that_is_not_text_is_noted(tmp_path: Path) -> None:
@@ -86,9 +94,10 @@ def test_too_many_files_are_refused(tmp_path: Path) -> None:
 
 def test_folders_with_many_links_to_each_other(tmp_path: Path) -> None:
     """Twenty levels with four links each to the next one give a billion paths without a file."""
-    levels = [tmp_path / f"{level:02}" for level in range(20)]
+    levels = [tmp_path / ".hidden" / f"{level:02}" for level in range(20)]
     for level in levels:
-        level.mkdir()
+        level.mkdir(parents=True)
+    (tmp_path / "first").symlink_to(levels[0])
     for one, other in pairwise(levels):
         for number in range(4):
             (one / f"to{number}").symlink_to(other)
