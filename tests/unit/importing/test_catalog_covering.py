@@ -150,11 +150,10 @@ def test_rows_that_resolve_would_refuse_are_rejected(tmp_path: Path) -> None:
     databases = "name,service_broker_guid,database_id\na,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D88,99999999999\n"
     # Without these columns, a name that occurs twice is of two databases.
     routes, services = (
-        text.replace("\n", "\nHUB,Shop,").removesuffix("HUB,Shop,") for text in (routes, "name\n//a\n//a\n//A\n")
+        f"instance_name,database_name,{text[:-1]}\n".replace("\n", "\nHUB,Shop,", text.count("\n") - 1)
+        for text in (routes, "name\n//a\n//a\n//A\n")
     )
-    owned = {"routes": routes, "services": services}
-    owners = "instance_name,database_name,"
-    covered = covered_of(tmp_path, databases=databases, **{view: owners + text for view, text in owned.items()})
+    covered = covered_of(tmp_path, routes=routes, databases=databases, services=services)
     assert [row["name"] for row in covered.rows["routes"]] == ["good", "GOOD"]
     assert [row["name"] for row in covered.rows["services"]] == ["//a", "//A"]
     assert sorted(re.sub(r".*, row ", "", text) for text in covered.rejected) == [
