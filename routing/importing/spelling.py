@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from routing.errors import quote
 from routing.importing.tsql.servers import find_instance, instance_name, is_local, is_same_server, split_server
+from routing.importing.tsql.vocabulary import is_stand_in
 from routing.terms import TableRow
 
 _LIKE = 0.8
@@ -65,7 +66,7 @@ def say_near_names(names: Iterable[str], rows: Iterable[TableRow]) -> list[str]:
 
 
 def say_servers(servers: Sequence[str], own_instance: str | None, rows: Iterable[TableRow]) -> list[str]:
-    """Return a note on each unknown server of ``:connect`` with almost the name of a known instance.
+    """Return a note on each unknown server of ``:connect`` with a sample's name, or almost that of an instance.
 
     Known are the script's ``own_instance`` and the instances in the tables' ``rows``.
     """
@@ -79,6 +80,9 @@ def say_servers(servers: Sequence[str], own_instance: str | None, rows: Iterable
     notes = []
     for server in unknown[:_COMPARED]:
         named = f"the server {quote(server)} of :connect"
+        if is_stand_in(server):
+            notes.append(f"{named} looks like a placeholder that was not filled in")
+            continue
         if own_instance is not None and is_same_server(server, own_instance):
             notes.append(
                 f"{named} is assumed to be {quote(own_instance)}: it is on the machine that runs the script"

@@ -13,6 +13,7 @@ import pytest
 from routing import cli
 from routing.errors import InputError
 from routing.importing.catalog import StandIns, read_export
+from routing.importing.tsql.vocabulary import find_unfilled
 from routing.views.check.checking import Check, check
 from tests.unit.test_check_brought import DATABASES, QUEUE, write
 
@@ -197,6 +198,22 @@ def test_a_name_that_a_sample_wrote_is_noted(
     write(tmp_path, {"a.sql": f"USE [{name}];\nCREATE ROUTE [{name}] WITH ADDRESS = N'TCP://h:4022';\n"})
     notes = [note for note in linted(capsys, str(tmp_path))["notes"] if "looks like a placeholder" in note]
     assert [note.count(repr(name)) > 0 for note in notes] == [True, True] * is_noted
+
+
+def test_a_server_that_a_sample_wrote_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(
+        tmp_path, {"a.sql": ":connect YOUR_SERVER\nUSE Shop;\nGO\nCREATE ROUTE R WITH ADDRESS = N'TCP://h:1';\n"}
+    )
+    [note] = linted(capsys, str(tmp_path))["notes"]
+    assert "'YOUR_SERVER' of :connect looks like a placeholder" in note
+
+
+@pytest.mark.parametrize(
+    ("name", "is_refused"),
+    [("%DB%", True), ("%db%", True), ("%DB%Backup", True), ("a%FC%20b", False), ("%DB%A9", False)],
+)
+def test_two_letters_between_percent_signs_are_a_placeholder(name: str, is_refused: bool) -> None:
+    assert (find_unfilled(name) is not None) == is_refused
 
 
 def test_a_copy_of_a_queue_is_not_counted_again(tmp_path: Path) -> None:
