@@ -217,9 +217,9 @@ _FORMULA_ERROR = re.compile(r"#[^\W_]+(?:[/ ]\w+)?[!?]|#N/[AV]|#NV").fullmatch
 
 
 _LONGEST_WORD = 20
-# The words of programs and people for a missing value, and the signs for lost letters.
+# The words of programs and people for a missing value.
 _NO_VALUE = re.compile(
-    r"\\n|(?!(?-i:NULL\Z))null|none|nil|n/a|nan|undefined|(?:system\.)?dbnull|-{1,3}|[\u2013\u2014\u2400]|\?+|&lt;null&gt;"
+    r"\\n|(?!(?-i:NULL\Z))null|none|nil|n/a|nan|undefined|(?:system\.)?dbnull|-{1,3}|[\u2013\u2014\u2400]|&lt;null&gt;"
     r"|[(<{\[](?:null|none|nil|unset|not set|empty|blank|leer|vide|vac[ií]o)[)>}\]]",
     re.IGNORECASE,
 ).fullmatch
@@ -233,6 +233,8 @@ def _check_text(value: object, column: ViewColumn) -> None:
         raise ValueError(f"{quote(value)} may mean that there is no value: export it as NULL or nothing")
     if column.name == "transmission_status":
         return
+    if not column.required and value and not value.strip("?"):
+        raise ValueError(f"{quote(value)} has lost its letters: export it as UTF-8")
     if ("'" in value or "[" in value) and _LITERAL(value):
         raise ValueError(f"{quote(value)} is written as in T-SQL, so it is not the name itself")
     if value.startswith(_TYPOGRAPHIC) and value.endswith(_TYPOGRAPHIC):

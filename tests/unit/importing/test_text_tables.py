@@ -498,7 +498,7 @@ def test_a_name_written_as_in_tsql_is_refused(tmp_path: Path, rows: str) -> None
 
 @pytest.mark.parametrize("column", ["broker_instance", "mirror_address", "remote_service_name"])
 @pytest.mark.parametrize(
-    "word", ["null", "None", "nil", "N/A", "NaN", "-", "\u2014", "\u2400", "???", "(leer)", "<unset>"]
+    "word", ["null", "None", "nil", "N/A", "NaN", "-", "\u2014", "\u2400", "(leer)", "<unset>"]
 )
 def test_a_word_for_no_value_is_never_a_name(tmp_path: Path, word: str, column: str) -> None:
     header = "name,remote_service_name,broker_instance,address,mirror_address"
@@ -507,6 +507,17 @@ def test_a_word_for_no_value_is_never_a_name(tmp_path: Path, word: str, column: 
     export = read(tmp_path, "routes.csv", f"{header}\n{row}\nB,//b,NULL,TCP://h:2,NULL\n")
     assert names(export, "routes") == ["B"]
     assert "may mean that there is no value" in rejections_of(export)[0]
+
+
+def test_only_a_status_may_have_lost_its_letters(tmp_path: Path) -> None:
+    """A message matters even if the words of its status do not say anything."""
+    export = read(tmp_path, "routes.csv", "name,remote_service_name,address\nA,???,LOCAL\nB,//b,LOCAL\n")
+    assert names(export, "routes") == ["B"]
+    assert "has lost its letters" in rejections_of(export)[0]
+    queue = "conversation_handle,to_service_name,enqueue_time,message_sequence_number,transmission_status\n"
+    row = "d0000000-0000-4000-8000-00000000000b,//b,2026-01-05 12:00:00,0,???\n"
+    export = read(tmp_path, "transmission_queue.csv", queue + row)
+    assert [row["transmission_status"] for row in export.rows["transmission_queue"]] == ["???"]
 
 
 def test_a_backslash_and_n_is_null(tmp_path: Path) -> None:
