@@ -46,7 +46,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     now = moment_or_none(options.now, "--now") or datetime.now(timezone.utc)
     settings = load(options)
     leave_pandas_out()
-    from routing.views.page.report_answer import state_answer
+    from routing.views.page.report_answer import state_answer, state_limit
     from routing.views.report.reporting import report
 
     with steps(console) as progress:
@@ -68,5 +68,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.result(with_notes(json.dumps(summary), notes))
     else:
         answer = DocumentHeading(state_answer(page_report), 1)
-        console.document([answer, Paragraph(page_report.headline), SqlStatement(f"written to {options.out}")])
+        sentences = " ".join(filter(None, (page_report.headline, state_limit(page_report))))
+        console.document([answer, Paragraph(sentences), SqlStatement(f"written to {options.out}")])
     return EXIT_DONE

@@ -26,7 +26,7 @@ from routing.views.page.facts import (
     Report,
     TimePoint,
 )
-from routing.views.page.report_answer import state_answer
+from routing.views.page.report_answer import state_limit
 from routing.views.page.report_page import render
 from tests.report_samples import (
     BILLING,
@@ -171,9 +171,15 @@ def test_the_answer_says_if_acknowledgements_are_not_followed(
     place = (None, None, None, None)
     flow = MessageFlow("hub", "Sales", "//far", outcome, *place, messages=1, oldest=0, ending=ending)
     shown = dataclasses.replace(bare_report(), flows=(flow,))
-    assert ("trace --all" in state_answer(shown)) == is_open
+    assert ("trace --all" in state_limit(shown)) == is_open
     # `check` follows them.
-    assert state_answer(dataclasses.replace(shown, answer="Nothing.")) == "Nothing."
+    assert state_limit(dataclasses.replace(shown, answer="Nothing.")) == ""
+
+
+def test_each_sentence_ends_once(text: str) -> None:
+    assert (
+        re.findall(r"[^.<>]{0,40}\.\.(?!\.)[^.<>]{0,10}", re.sub(r"(?s)<(script|style)\b.*?</\1>", "", text)) == []
+    )
 
 
 def test_tiles_show_where_messages_end(text: str) -> None:

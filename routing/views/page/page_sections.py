@@ -253,8 +253,7 @@ def _reason_blocks(
     yield LabelledFact("the oldest waits", f"{age}, since {instant(oldest)}")
     sentence = "It comes back to an instance that it has passed." if ending == LOOP else ""
     if reason is not None:
-        text = REASONS[Reason(reason)].cause
-        sentence = f"{text[:1].upper()}{text[1:]}."
+        sentence = REASONS[Reason(reason)].cause
     if sentence:
         yield LabelledFact("why", sentence)
     largest_flow = max(flows, key=lambda flow: (flow.messages, flow.instance, flow.service))

@@ -11,7 +11,7 @@ from routing.views.page.page_tables import instant
 
 
 def state_answer(report: Report) -> str:
-    """Return the answer of a report: the numbers of stuck messages and of unknown endings, and its limit."""
+    """Return the answer of a report: the numbers of stuck messages and of unknown endings."""
     if report.answer is not None:
         return report.answer
     total, stuck = sum(report.endings.values()), count_endings(report, *STUCK)
@@ -23,8 +23,6 @@ def state_answer(report: Report) -> str:
         parts = ["nothing is stuck"]
     if unknown:
         parts.append(f"it is not known where {count(unknown, 'message')} {'ends' if unknown == 1 else 'end'}")
-    if any(flow.outcome in LEAVES and flow.end == Outcome.DELIVERED for flow in report.flows):
-        parts.append("acknowledgements are not followed (sbroute trace --all follows them)")
     line = "; ".join(parts)
     return f"{line[:1].upper()}{line[1:]}."
 
@@ -36,6 +34,14 @@ def state_waiting(report: Report) -> str:
         return ""
     age = format_duration(timedelta(microseconds=report.made_at - oldest))
     return f"The oldest stuck message was enqueued at {instant(oldest)}, {age} ago."
+
+
+def state_limit(report: Report) -> str:
+    """Return a sentence on acknowledgements, which a report does not follow, or an empty text if none matters."""
+    arrives = any(flow.outcome in LEAVES and flow.end == Outcome.DELIVERED for flow in report.flows)
+    if report.answer is not None or not arrives:
+        return ""
+    return "Acknowledgements are not followed: sbroute trace --all follows them."
 
 
 def count_endings(report: Report, *endings: str) -> int:

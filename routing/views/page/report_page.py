@@ -36,7 +36,7 @@ from routing.views.page.page_tables import (
 )
 from routing.views.page.pictures import bar_pictures, estate_picture, over_time, picture_theme
 from routing.views.page.pictures.picture_theme import NARROW, WIDE, Picture, to_svg
-from routing.views.page.report_answer import count_endings, state_answer, state_waiting
+from routing.views.page.report_answer import count_endings, state_answer, state_limit, state_waiting
 
 TITLE = "Where Service Broker messages end"
 _SENTENCES = 5
@@ -60,7 +60,7 @@ def render(report: Report) -> str:
     return _template().render(
         title=TITLE,
         answer=words(state_answer(report)),
-        waiting=state_waiting(report),
+        waiting=" ".join(filter(None, (state_waiting(report), state_limit(report)))),
         headline=words(report.headline),
         made_at=instant(report.made_at),
         not_known=_sentences([*report.not_known, *_folded(cube)]),
