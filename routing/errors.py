@@ -447,19 +447,11 @@ class NoJavaFault(EnvironmentFault):
     """Spark is installed, but finds no Java that it can start."""
 
     @classmethod
-    def no_java(cls, why: str) -> NoJavaFault:
-        """Report that Spark could not start because it found no Java."""
-        return cls(
-            f"Spark could not start: {why}",
-            "install Java 17 or 21, on Debian: apt-get install openjdk-17-jre-headless",
-        )
-
-    @classmethod
-    def not_started(cls, why: str) -> NoJavaFault:
-        """Report that Java exists but did not start Spark."""
-        return cls(
-            f"Spark could not start: {why}", "check section spark of the configuration, and that Java is 17 or 21"
-        )
+    def no_java(cls, why: str, *, is_found: bool = False) -> NoJavaFault:
+        """Report that Spark could not start, without Java or by the one that it found."""
+        missing = "install Java 17 or 21, on Debian: apt-get install openjdk-17-jre-headless"
+        failed = "check section spark of the configuration, and that Java is 17 or 21"
+        return cls(f"Spark could not start: {why}", failed if is_found else missing)
 
 
 class StorageError(RoutingError):

@@ -215,7 +215,7 @@ def _why_no_start(error: Exception, log: Path | None) -> NoJavaFault:
         return NoJavaFault.no_java("no Java was found (JAVA_HOME is not set and java is not on the PATH)")
     text = "" if log is None else log.read_text(errors="replace")
     lines = [line.strip() for line in text.splitlines() if "rror" in line or "nvalid" in line]
-    return NoJavaFault.not_started(f"{lines[0]} (more in {log})" if lines else first_sentence(error))
+    return NoJavaFault.no_java(f"{lines[0]} (more in {log})" if lines else first_sentence(error), is_found=True)
 
 
 @contextmanager

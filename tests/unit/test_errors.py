@@ -99,7 +99,6 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "OutputError.unknown_content": ("resolved_routes", "/out/resolved_routes", 120),
     "HistoryGap.cleaned": ("/out/resolved_routes", 4),
     "NoJavaFault.no_java": ("no Java was found",),
-    "NoJavaFault.not_started": ("Invalid maximum heap size: -Xmxxx (more in /tmp/java.log)",),
     "EnvironmentFault.no_package": ("pyspark", "local"),
     "EnvironmentFault.no_workers": ("Python is missing",),
     "EnvironmentFault.udf_lacks": ("pandas",),
