@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
+import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
@@ -16,6 +17,10 @@ from routing.importing.tsql.kept_batches import find_data_runs
 from routing.importing.tsql.script_reader import AppliedScript, ReadScript, apply_script, read_script
 from routing.importing.tsql.tokens import tokenize
 
+NEEDS_SKIPPING = pytest.mark.skipif(
+    sys.version_info < (3, 11),
+    reason="without possessive quantifiers, which Python 3.10 lacks, nothing is skipped",
+)
 AT = datetime(2024, 5, 1, tzinfo=timezone.utc)
 STATE = InstanceState(databases=(DatabaseState("db", "4c8c5a5c-1d3e-4b7a-9d5e-2f0a6b1c7d88"),))
 
@@ -45,6 +50,7 @@ NOT_DATA = [
 ]
 
 
+@NEEDS_SKIPPING
 def test_only_runs_of_statements_that_load_data_are_left_out() -> None:
     for one in DATA:
         text = one * 100
@@ -148,8 +154,10 @@ def _comments(number: int) -> str:
 @pytest.mark.parametrize(
     ("part", "size", "kept", "most"),
     [
-        *((_inserts, 200_000, 2, 7), (_updates_in_batches, 30_000, 2, 25)),
-        *((_procedures, 20_000, 8, 15), (_comments, 70_000, 2, 12)),
+        pytest.param(_inserts, 200_000, 2, 7, marks=NEEDS_SKIPPING),
+        (_updates_in_batches, 30_000, 2, 25),
+        (_procedures, 20_000, 8, 15),
+        (_comments, 70_000, 2, 12),
     ],
 )
 def test_memory_is_a_few_bytes_for_each_byte(
