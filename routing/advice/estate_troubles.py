@@ -22,7 +22,7 @@ from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount
 from routing.lint.lint_estate import is_users
-from routing.render.phrases import cut, join_words, named
+from routing.render.phrases import cut, join_words, named, quote_log
 from routing.render.wording import count
 from routing.terms import MSDB, SYSTEM_DATABASES, JsonObject, Word
 
@@ -347,7 +347,7 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
             remedy = ready(
                 RemedyPlace(instance, MASTER),
                 f"Login {named(login)} has no CONNECT permission on the endpoint of {named(instance)}.",
-                (f"The error log of {named(instance)} says: {cut(line)}", "Grant it CONNECT."),
+                (quote_log(instance, line), "Grant it CONNECT."),
                 f"GRANT CONNECT ON ENDPOINT::{name} TO {pasted};",
                 risk=CONNECT_RISK,
                 confidence=Confidence.LIKELY,
@@ -377,7 +377,7 @@ def _lost_clients(server: ServerEvidence) -> Iterator[EstateTrouble]:
             " because their clients have ended."
         )
         actions = (
-            f"The error log of {named(instance)} says: {cut(lines[0])}",
+            quote_log(instance, lines[0]),
             "No message is lost that anybody waits for: SQL Server has ended these dialogs itself.",
             "Do not create the services.",
             _CLIENT_ACTION,

@@ -18,7 +18,7 @@ from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.background import StatusText
 from routing.cases.server_evidence import ServerEvidence
 from routing.importing.catalog.conversation_rows import error_number
-from routing.render.phrases import cut, join_words, named
+from routing.render.phrases import join_words, named, quote_log
 from routing.rules import text
 
 _EVERYBODY = "public"
@@ -37,7 +37,7 @@ def find_refusal(status: ReportedStatus) -> Remedy | None:
     if reported is None:
         return None
     remedy = _REFUSALS[reported.trouble](reported)
-    log_line = f"The error log of {named(reported.instance)} says: {cut(reported.status_text.text or '')}"
+    log_line = quote_log(reported.instance, reported.status_text.text or "")
     if remedy is None:
         peer = named(status.instance)
         cause = f"{named(reported.instance)} refuses the connection of {peer}, and its error log says why."

@@ -11,7 +11,7 @@ from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fil
 from routing.advice.trouble_catalogue import TRUST_RISK
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import QueueFacts
-from routing.render.phrases import cut, named
+from routing.render.phrases import named, quote_log
 from routing.render.wording import count
 from routing.terms import MSDB
 
@@ -46,7 +46,7 @@ def turn_on(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, serv
         f"Queue {named(queue.name)} of service {named(service)} is off.",
         (
             "First find the cause in the program that receives from it: five rollbacks turn the queue off.",
-            *_quote_log(target, _find_failures(server, target, queue)),
+            *(quote_log(target.instance, line) for line in _find_failures(server, target, queue)[:1]),
             "Then turn the queue on.",
         ),
         _alter(queue, "STATUS = ON"),
@@ -54,11 +54,6 @@ def turn_on(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, serv
         risk=QUEUE_RISK,
         confidence=Confidence.LIKELY,
     )
-
-
-def _quote_log(target: RemedyPlace, lines: Sequence[str]) -> Sequence[str]:
-    """Return a sentence on the newest line of an error log, or nothing without lines."""
-    return [f"The error log of {named(target.instance)} says: {cut(line)}" for line in lines[:1]]
 
 
 def _alter(queue: QueueFacts, options: str) -> str | None:
@@ -136,7 +131,7 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
     if lines:
         cause = f"{holds}, and procedure {procedure} fails when the queue starts it."
         actions = (
-            *_quote_log(target, lines),
+            quote_log(target.instance, lines[0]),
             f"Give {procedure}{runs_as} the permission that is missing, or correct its code.",
             "A procedure that uses another database needs a signature with a certificate, or TRUSTWORTHY here.",
         )
@@ -159,7 +154,7 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
     cause = (
         f"Queue {named(queue.name)} of {named(target.database)} starts procedure {named(queue.activation)}, and"
     )
-    [logged] = _quote_log(target, [line])
+    logged = quote_log(target.instance, line)
     place = RemedyPlace(target.instance, MASTER)
     if any(words in line for words in _NO_CONTEXT) and (facts is None or not facts.has_valid_owner):
         actions = (logged, "Give the database another owner: any valid login may own it, such as sa.")

@@ -111,7 +111,7 @@ def _find_user(
 ) -> tuple[str | None, str]:
     """Return the user as which dialogs of a database act in the target's database, and the fact that shows it."""
     place = target.instance, target.database or ""
-    own = [
+    own_certificates = [
         certificate
         for certificate in server.certificates(sender.instance, sender.database or "")
         if certificate.has_private_key and certificate.subject is not None
@@ -119,15 +119,14 @@ def _find_user(
     owners = {
         copy.user_name: copy.name
         for copy in server.certificates(*place)
-        if not copy.has_private_key and any(copy.is_copy_of(certificate) for certificate in own)
+        if not copy.has_private_key and any(copy.is_copy_of(certificate) for certificate in own_certificates)
     }
     if len(owners) == 1:
-        [(user, name)] = owners.items()
-        return (
-            None if user == _OWNER else user
-        ), f"which owns {named(name)}, the copy of the sender's certificate"
-    bound = None if owners or from_service is None else server.bound_user(*place, from_service)
-    return bound, f"to which the binding of {named(from_service)} leads"
+        [(owner, name)] = owners.items()
+        user = None if owner == _OWNER else owner
+        return user, f"which owns {named(name)}, the copy of the sender's certificate"
+    bound_user = None if owners or from_service is None else server.bound_user(*place, from_service)
+    return bound_user, f"to which the binding of {named(from_service)} leads"
 
 
 def _grant_to(

@@ -21,7 +21,7 @@ from routing.advice.trouble_catalogue import STATUSES, TRUST_RISK
 from routing.cases.estate_addresses import EstateAddresses
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import AvailabilityListener
-from routing.render.phrases import cut, join_words, named
+from routing.render.phrases import join_words, named, quote_log
 from routing.rules import text
 from routing.terms import LOOPBACK_HOSTS
 
@@ -304,7 +304,7 @@ def free_endpoint(server: ServerEvidence, instance: str) -> Remedy | None:
         RemedyPlace(instance, MASTER),
         f"The endpoint of {named(instance)} cannot listen on its port, which another process uses (error 9692).",
         (
-            f"The error log of {named(instance)} says: {cut(lines[0])}",
+            quote_log(instance, lines[0]),
             "Find the process (netstat -ano) and stop it, or give the endpoint another port.",
             "Then correct the routes that lead to it.",
         ),
@@ -513,12 +513,12 @@ def leave_secondary(status: ReportedStatus, place: RemedyPlace) -> Remedy | None
 def drop_instance_name(status: ReportedStatus) -> Remedy | None:
     """Advise ALTER ROUTE for an address with the name of an instance, which has no place in an address."""
     verdict = status.supposed
-    found = None if verdict is None else _WITH_INSTANCE.match(verdict.address or "")
-    if verdict is None or found is None:
+    match = None if verdict is None else _WITH_INSTANCE.match(verdict.address or "")
+    if verdict is None or match is None:
         return None
-    machine, instance = found["machine"], found["instance"]
-    known = {text.fold(name): name for name in status.estate.instances}
-    holder = known.get(text.fold(f"{machine}\\{instance}"))
+    machine, instance = match["machine"], match["instance"]
+    names = {text.fold(name): name for name in status.estate.instances}
+    holder = names.get(text.fold(f"{machine}\\{instance}"))
     address = None if holder is None else status.estate.find_endpoint_address(holder)
     cause = (
         f"The address {named(verdict.address)} names instance {named(instance)}: an address has only a host and"
@@ -526,7 +526,7 @@ def drop_instance_name(status: ReportedStatus) -> Remedy | None:
     )
     build = to_fill_in if address is None else ready
     clause = (
-        statements.lead_to(machine, found["port"]) if address is None else statements.with_clause(address=address)
+        statements.lead_to(machine, match["port"]) if address is None else statements.with_clause(address=address)
     )
     altered = statements.alter_route(verdict.route_name, clause)
     actions = (f"Correct route {named(verdict.route_name)}: the port tells the instances of a machine apart.",)

@@ -24,7 +24,7 @@ from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_facts import TELLS
-from routing.render.phrases import cut, named, when
+from routing.render.phrases import cut, named, quote_log, when
 from routing.rules.estate import SqlInstance
 from routing.rules.timeline import moment_of
 
@@ -150,7 +150,7 @@ def _quote_logs(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
     """Yield the newest line of each side's error log on a login that failed."""
     for instance in dict.fromkeys((target.instance, silent.sender.instance)):
         for line in silent.estate.server.log_lines(instance, "Service Broker login attempt failed")[:1]:
-            yield f"The error log of {named(instance)} says: {cut(line)}"
+            yield quote_log(instance, line)
 
 
 def _missing(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
@@ -234,5 +234,5 @@ def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
         "The target drops messages that it must not accept, and the sender is not informed.",
     )
     senders = list_senders(server, target, silent.service)
-    known = (*(() if senders is None else (senders,)), *_quote_logs(silent, target), *_missing(silent, target))
-    return Remedy(target, cause, (*grants, *known, EVENT_THAT_TELLS))
+    facts = (*(() if senders is None else (senders,)), *_quote_logs(silent, target), *_missing(silent, target))
+    return Remedy(target, cause, (*grants, *facts, EVENT_THAT_TELLS))

@@ -13,7 +13,7 @@ from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_evidence import ServerEvidence
 from routing.importing.catalog.conversation_rows import error_number
-from routing.render.phrases import cut, join_words, named
+from routing.render.phrases import join_words, named, quote_log
 
 _CONNECTION_ERROR = re.compile(
     r"transport connection endpoint, Error: (\d{1,6}), State: \d{1,6}\."
@@ -79,7 +79,7 @@ def _find_connection_errors(server: ServerEvidence, instance: str) -> Iterator[T
                 f"A connection to an endpoint of {named(instance)} breaks before its far end is known (error"
                 f" {number}): often a program connects that is not SQL Server."
             )
-        actions = (_quote(instance, those), *(_BROKEN if has_address else _STRANGER), _BOTH_KINDS)
+        actions = (quote_log(instance, those[0]), *(_BROKEN if has_address else _STRANGER), _BOTH_KINDS)
         yield _error(instance, f"error 9642 with {number} in the error log", those, cause, actions)
 
 
@@ -96,7 +96,7 @@ def _find_failed_logins(server: ServerEvidence, instance: str) -> Iterator[Trans
         entry = STATUSES[trouble]
         is_of_encryption = any(ALGORITHM in line.lower() for line in lines)
         words = AGREE_ON_AES if is_of_encryption else (entry.cause, *entry.actions)
-        actions = (_quote(instance, lines), *words)
+        actions = (quote_log(instance, lines[0]), *words)
         cause = f"The endpoint of {named(instance)} refuses connections, by its error log."
         yield _error(instance, f"{named(instance)} refuses logins", lines, cause, actions, entry.risk)
 
@@ -111,14 +111,10 @@ def _find_failed_starts(server: ServerEvidence, instance: str) -> Iterator[Trans
     for number, those in lines.items():
         cause = f"Service Broker of {named(instance)} reports error {number}: {_STARTING[number]}."
         actions = (
-            _quote(instance, those),
+            quote_log(instance, those[0]),
             "Read the error log around these lines: another error beside each one is the cause.",
         )
         yield _error(instance, f"error {number} in the error log", those, cause, actions)
-
-
-def _quote(instance: str, lines: Sequence[str]) -> str:
-    return f"The error log of {named(instance)} says: {cut(lines[0])}"
 
 
 def _error(

@@ -230,8 +230,10 @@ class PathDifference:
         networks = (self.before, self.after)
         senders = self._senders_by_service_name.union(*map(_find_senders_out, networks))
         passed = self._reaching({*self.affected.instances, *self.affected.services, *self._senders_elsewhere})
-        known = [network.instances[name] for network in networks for name in passed if name in network.instances]
-        hidden = {instance.name for instance in known if instance.databases and not instance.own_addresses}
+        instances = [
+            network.instances[name] for network in networks for name in passed if name in network.instances
+        ]
+        hidden = {instance.name for instance in instances if instance.databases and not instance.own_addresses}
         return sorted(name for name in hidden if senders - {name})
 
     def _reaching(self, targets: Collection[str]) -> list[str]:

@@ -152,10 +152,10 @@ class EstateKnowledge:
             return []
         machines = {host, host.partition(".")[0]}
         ports = (
-            (name, text.port(own))
+            (name, text.port(own_address))
             for name, instance in self.instances.items()
             if machines & instance.machine_names
-            for own in instance.own_addresses
+            for own_address in instance.own_addresses
         )
         return sorted({name: port for name, port in ports if port is not None}.items())
 

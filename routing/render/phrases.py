@@ -58,6 +58,11 @@ def cut(text: str) -> str:
     return shown if len(text) <= _LONGEST else f"{shown[:_LONGEST]}…"
 
 
+def quote_log(instance: str, line: str) -> str:
+    """Return a sentence that quotes a line of an instance's error log."""
+    return f"The error log of {named(instance)} says: {cut(line)}"
+
+
 def join_words(words: Iterable[str], most: int = 3) -> str:
     """Return words as a list in a sentence: "a, b and c" or "a, b, c and 2 more"."""
     all_words = list(words)

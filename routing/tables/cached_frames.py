@@ -409,8 +409,8 @@ def select_by_hash(rows: DataFrame, hash_of: Column, hashes: JoinSide, count: in
         word, bit = _place_in_bitmap(F.col("_hash"))
         is_set = F.call_function("shiftright", F.get("bitmap", word), bit).bitwiseAND(1) == 1
         rows = rows.join(small_side(_make_bitmap(hashes.rows)), is_set, how="left_semi")
-    found = rows.join(hashes.with_hint(), F.col("_hash") == F.col("hash"), how="left_semi")
-    return found.select(*columns)
+    selected = rows.join(hashes.with_hint(), F.col("_hash") == F.col("hash"), how="left_semi")
+    return selected.select(*columns)
 
 
 def _make_bitmap(hashes: DataFrame) -> DataFrame:
