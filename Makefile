@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: docs docs-serve owner other-python help setup java chromium demo demo-import test test-project test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser docs-output pictures screenshot notebooks test-bundle test-airflow test-crash mutants bench bench-check bench-incremental bench-cluster floor check format lock wheel newcomer clean
+.PHONY: docs docs-serve owner other-python help setup java chromium demo demo-import test test-project test-spark test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser docs-output pictures screenshot notebooks test-bundle test-airflow test-crash mutants bench bench-check bench-incremental bench-cluster floor check format lock wheel newcomer clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -21,8 +21,11 @@ demo-import: setup  ## check example exports and scripts: why a queue is stuck; 
 # its bytecode is kept, also where the environment says otherwise.
 PYTEST = $(WITH_JAVA) env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses=$(or $(WORKERS),2) --dist=loadfile --no-loadscope-reorder
 
-test: setup  ## run the tests, two processes at a time (ARGS='-k name' WORKERS=0)
-	@$(PYTEST) -m 'not long and not matrix' --durations=15 $(ARGS)
+test: setup  ## run the tests without Spark and its core tests, two processes at a time (ARGS='-k name' WORKERS=0)
+	@$(PYTEST) -m 'not long and not matrix and not spark' --durations=15 $(ARGS)
+
+test-spark: setup  ## run the other tests of Spark
+	@$(WITH_JAVA) $(BIN)/python -m pytest -m 'spark and not long' --durations=15 $(ARGS)
 
 test-project: setup  ## run the tests of pages, notebooks, benchmarks, deployment files and mutants
 	@$(WITH_JAVA) $(BIN)/python -m pytest tests/project $(ARGS)

@@ -30,6 +30,9 @@ REMOTE, ANSI, WANTED = (os.environ.get(f"SBROUTE_TEST_{name}") for name in ("REM
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """On Spark Connect, skip tests of a classic session. Refuse a test that no target would run."""
+    for item in items:
+        if item.path.parent.name == "spark" and not item.get_closest_marker("core"):
+            item.add_marker("spark")
     of_matrix = [item for item in items if item.get_closest_marker("matrix")]
     not_core = [item.nodeid for item in of_matrix if not item.get_closest_marker("core")]
     if not_core:

@@ -32,6 +32,7 @@ RUN_BY = {
     "make setup": "make setup",
     "make check": "make check",
     "make test": "make test",
+    "make test-spark": "make test-spark",
     "make test-project": "make test-project",
     "make test-matrix": "make test-matrix",
     "make test-connect": "make test-connect",
