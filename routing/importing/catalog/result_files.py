@@ -264,7 +264,7 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
     if forced is None and view is not None and views == [view]:
         _refuse_other_columns(file, sets[0], view, "" if decoded is None else decoded.text)
     if forced is None:
-        notes += _say_by_columns(file, sets, views, view)
+        notes += _say_by_columns(path, sets, views, view)
     known_sets = [
         FoundResultSet(file, view, rows) for rows, view in zip(sets, views, strict=True) if view is not None
     ]
@@ -417,22 +417,24 @@ def _view_of(rows: ResultSet, named: CatalogView | None, *, is_alone: bool) -> C
 
 
 def _say_by_columns(
-    file: str, sets: Sequence[ResultSet], views: Sequence[CatalogView | None], named: CatalogView | None
+    path: FilePlace, sets: Sequence[ResultSet], views: Sequence[CatalogView | None], named: CatalogView | None
 ) -> Iterator[str]:
-    """Yield a note on each view that was recognised by its columns, and on rows that are of no view."""
+    """Yield a note on each view that its columns tell but not the file name, and on rows that are of no view."""
     views_of_columns = [view for rows, view in zip(sets, views, strict=True) if VIEW_NAME not in rows.columns]
     recognised = [
-        f"sys.{view.name}" for view in dict.fromkeys(views_of_columns) if view is not None and view is not named
+        f"sys.{view.name}"
+        for view in dict.fromkeys(views_of_columns)
+        if view is not None and view is not named and view.name not in path.stem.lower()
     ]
     if recognised:
-        yield f"{file}: recognised by its columns as {', '.join(recognised)}"
+        yield f"{path}: recognised by its columns as {', '.join(recognised)}"
     by_columns = [
         rows for rows, view in zip(sets, views, strict=True) if view is None and (len(rows.rows) or rows.rejected)
     ]
     if by_columns:
         count = sum(len(rows.rows) + len(rows.rejected) for rows in by_columns)
         columns = "; ".join(dict.fromkeys(", ".join(rows.columns) for rows in by_columns))
-        yield f"{file}: {count} other rows are skipped, their columns match no view: {columns[:_LONGEST]}"
+        yield f"{path}: {count} other rows are skipped, their columns match no view: {columns[:_LONGEST]}"
 
 
 def _read_text(file: str, text: str, is_named_json: bool, view: CatalogView | None) -> list[ResultSet]:

@@ -162,6 +162,10 @@ def test_columns_identify_each_view(tmp_path: Path, columns: list[str], row: lis
     export = read(tmp_path, "Results.csv", grid(columns, row, separator=","))
     assert (list(export.rows), len(export.rows[view]), export.rejected) == ([view], 1, [])
     assert f"{tmp_path}/Results.csv: recognised by its columns as sys.{view}" in export.notes
+    (tmp_path / "named").mkdir()
+    named = read(tmp_path / "named", f"sys.{view} of Shop.csv", grid(columns, row, separator=","))
+    assert len(named.rows[view]) == 1
+    assert not [note for note in named.notes if "recognised" in note]
 
 
 def test_json_without_the_name_of_its_view(tmp_path: Path) -> None:
