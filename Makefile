@@ -21,7 +21,7 @@ demo-import: setup  ## check example exports and scripts: why a queue is stuck; 
 # its bytecode is kept, also where the environment says otherwise.
 PYTEST = $(WITH_JAVA) env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses=$(or $(WORKERS),2) --dist=loadfile --no-loadscope-reorder
 
-test: setup  ## run the tests without Spark and its core tests, two processes at a time (ARGS='-k name' WORKERS=0)
+test: setup  ## run the tests without Spark and most of its core tests, two processes at a time (ARGS='-k name' WORKERS=0)
 	@$(PYTEST) -m 'not long and not matrix and not spark' --durations=15 $(ARGS)
 
 test-spark: setup  ## run the other tests of Spark

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from routing.views.diff.diffing import Diff
 
 Row = dict[str, Any]
-ESTATES = int(os.environ.get("SBROUTE_RANDOM_ESTATES", "60"))
+ESTATES = int(os.environ.get("SBROUTE_RANDOM_ESTATES", "40"))
 # Looked at for cells that the first ones leave out, however few those are.
 MOST_ESTATES = 20 * max(ESTATES, 300)
 MESSAGES = int(os.environ.get("SBROUTE_RANDOM_MESSAGES", "60"))

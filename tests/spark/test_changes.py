@@ -81,6 +81,7 @@ def compared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> C
 
 
 @pytest.mark.core
+@pytest.mark.spark
 def test_two_configurations_differ_as_two_runs_do(compared: ComparedBySpark) -> None:
     _assert_much_changes(compared.sides.rows)
     _assert_as_two_runs(compared)

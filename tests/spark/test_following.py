@@ -87,6 +87,7 @@ def job(spark: SparkSession, tmp_path: Path) -> Job:
     return Job(spark, tmp_path)
 
 
+@pytest.mark.spark
 def test_reasons_for_a_run(job: Job) -> None:
     assert job.reason() == "no run is recorded yet"
     job.append("dialogs", endpoint(4, lifetime="2026-01-05T14:00:00Z"))
