@@ -13,6 +13,7 @@ from routing.cases.script_files import KnownInstances, ScriptFiles, find_files, 
 from routing.cases.server_evidence import NO_EVIDENCE, ServerEvidence, collect_evidence
 from routing.errors import InputError, join_bounded, quote
 from routing.importing.catalog import CatalogExport, StandIns, cover
+from routing.importing.catalog.views import QUEUE
 from routing.importing.covered_rows import CoveredRows, Doubt, ImportResult, Unit
 from routing.importing.import_faults import find_exports_to_come, find_scripts_to_come
 from routing.importing.import_files import on_this_disk
@@ -118,7 +119,6 @@ def _statements_by_subject(
     return last
 
 
-_QUEUE = "transmission_queue"
 _NO_QUEUE = "no transmission queue was exported: it is not known whether messages wait"
 CONFIGURATION = ("instances", "databases", "services", "routes")
 
@@ -224,12 +224,12 @@ class FileEvidence:
 def gather(paths: Sequence[str], options: FileOptions) -> FileEvidence:
     """Read files and folders. Raises InputError if there is no export, or if the only queue cannot be read."""
     exports, scripts = find_files(paths)
-    export, options = read_exports(exports, options, needed=_QUEUE)
-    if _QUEUE not in export.rows and (export.unread_queues or not export.rows):
+    export, options = read_exports(exports, options)
+    if QUEUE not in export.rows and (export.unread_queues or not export.rows):
         unread = [why for why in export.rejected if why.partition(": ")[0] in export.unread_queues]
         raise no_queue(paths, [*unread, *export.notes])
     evidence = weigh(export, scripts, options)
-    if _QUEUE in export.rows:
+    if QUEUE in export.rows:
         return evidence
     notes = (_NO_QUEUE, *evidence.log.notes)
     return replace(evidence, has_queue=False, log=replace(evidence.log, notes=notes))
@@ -244,7 +244,7 @@ def gather_beside(paths: Sequence[str]) -> FileEvidence | None:
         return None
     options = FileOptions()
     exports, scripts = find_files(paths)
-    export, options = read_exports(exports, options, needed=_QUEUE)
+    export, options = read_exports(exports, options)
     if not export.rows:
         raise InputError(
             f"there is no export in {say_unread(paths, export.notes)}", "name files of exports, or their folders"
@@ -259,7 +259,7 @@ def weigh(
     # A row that is there twice is fully known: the doubts that `cover` adds for it are none here.
     doubts = {view: frozenset(doubts_of_view) for view, doubts_of_view in export.doubts.items()}
     notes = _note_future_times(export, scripts, options)
-    refused_messages = export.rejected_of[_QUEUE]
+    refused_messages = export.rejected_of[QUEUE]
     covered = cover(export, NameSpelling(), options.addresses)
     if export.rows and not covered.instances:
         raise no_row(covered.rejected)

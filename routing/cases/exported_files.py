@@ -16,7 +16,7 @@ from routing.importing.catalog import StandIns, TimeFormats
 from routing.importing.catalog.cell_values import UnknownTime
 from routing.importing.catalog.result_files import FoundResultSet, find_result_sets, have_equal_rows
 from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_lack
-from routing.importing.catalog.views import ASKED_QUEUE, query_of
+from routing.importing.catalog.views import ASKED_QUEUE, QUEUE, query_of
 from routing.importing.import_files import as_shown
 from routing.importing.sql_projects import SUFFIX as _PROJECT
 from routing.render.wording import format_time, printable
@@ -347,24 +347,19 @@ class FileOptions:
         return self.stand_ins.instance_name
 
 
-def read_exports(
-    paths: Sequence[str], options: FileOptions, *, needed: str | None = None
-) -> tuple[CatalogExport, FileOptions]:
+def read_exports(paths: Sequence[str], options: FileOptions) -> tuple[CatalogExport, FileOptions]:
     """Read any exports in files and folders, and return them with the options for the scripts beside them.
 
     Folders and files give the instance, database and time of exports if no column or option does. Scripts without
-    an instance or database get the one of the exports if these have only one. With ``needed``, only exports of
-    that view must have all columns, and others without them are skipped with a note. Raises InputError,
-    EnvironmentFault.
+    an instance or database get the one of the exports if these have only one. Exports without a required column
+    are skipped with a note. Raises InputError, EnvironmentFault.
     """
     result_sets, notes, skipped = find_result_sets(paths, skipped=(_SCRIPT, _PROJECT))
     result_sets = list(_without_copies(result_sets, notes))
-    unread_queues: list[str] = []
-    if needed is not None:
-        notes += [note for part in result_sets if (note := _complete_queue(part)) is not None]
-        result_sets = _leave_out_incomplete(result_sets, needed, notes)
-        unread_queues = [note for note in skipped if _QUEUE_NAME.search(note.partition(": not read, ")[0])]
-        notes = [note for note in notes if note not in unread_queues]
+    notes += [note for part in result_sets if (note := _complete_queue(part)) is not None]
+    result_sets = _leave_out_incomplete(result_sets, skipped, notes)
+    unread_queues = [note for note in skipped if _is_queue(note)]
+    notes = [note for note in notes if note not in unread_queues]
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
     export = export_of(
         result_sets, notes, lambda part: stand_ins[part.file], replace(options.times, is_lenient=True)
@@ -374,9 +369,15 @@ def read_exports(
         # Its messages are not known, as those of an unreadable row are not.
         file, _, why = unread.partition(": ")
         export.rejected.append(f"{file}: {why}")
-        export.doubts.setdefault("transmission_queue", set()).add((None, None, None))
+        export.doubts.setdefault(QUEUE, set()).add((None, None, None))
         export.unread_queues.append(file)
     return export, replace(options, stand_ins=stand_in_for_scripts(stand_ins.values(), options.stand_ins))
+
+
+def _is_queue(unread: str) -> bool:
+    """Return whether a file that is not read is called like the transmission queue, or has columns of it."""
+    file, _, why = unread.partition(": not read, ")
+    return _QUEUE_NAME.search(file) is not None or f"sys.{QUEUE}" in why
 
 
 def _without_copies(result_sets: Iterable[FoundResultSet], notes: list[str]) -> Iterator[FoundResultSet]:
@@ -397,11 +398,14 @@ def _without_copies(result_sets: Iterable[FoundResultSet], notes: list[str]) -> 
 
 
 def _leave_out_incomplete(
-    result_sets: Sequence[FoundResultSet], needed: str, notes: list[str]
+    result_sets: Sequence[FoundResultSet], skipped: list[str], notes: list[str]
 ) -> list[FoundResultSet]:
-    lacks = [None if part.view.name == needed else find_lack(part) for part in result_sets]
-    short = [(part, lack) for part, lack in zip(result_sets, lacks, strict=True) if lack is not None]
-    notes += (f"{part.file}: not read, {lack} (export it with {query_of(part.view)})" for part, lack in short)
+    lacks = list(map(find_lack, result_sets))
+    for part, lack in zip(result_sets, lacks, strict=True):
+        if lack is not None:
+            note = f"{part.file}: not read, {lack} (export it with {query_of(part.view)})"
+            skipped.append(note)
+            notes.append(note)
     return [part for part, lack in zip(result_sets, lacks, strict=True) if lack is None]
 
 
@@ -419,7 +423,7 @@ def _complete_queue(part: FoundResultSet) -> str | None:
     Each row becomes a message with its own conversation and an unknown time.
     """
     columns = set(part.rows.columns)
-    if part.view.name != "transmission_queue" or not columns >= ASKED_QUEUE:
+    if part.view.name != QUEUE or not columns >= ASKED_QUEUE:
         return None
     numbers = part.rows.rows.numbers
     columns_by_name: dict[str, list[object]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from routing.config import ConfigError
 from routing.delta.import_times import AHEAD
@@ -11,10 +12,10 @@ from routing.errors import EnvironmentFault, InputError, join_bounded, quote
 from routing.render.wording import format_time
 from routing.terms import TableRow
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-def unreadable_file(file: str, why: str, hint: str | None = None) -> InputError:
-    """Return the error for a file that cannot be read."""
-    return InputError(f"{quote(file)} cannot be read: {why}", hint or "nothing was written")
+_NOTHING_WRITTEN = "nothing was written"
 
 
 def secret_in_address() -> InputError:
@@ -30,10 +31,13 @@ class OtherFileError(InputError):
 
     why: str
 
+    @property
+    def note(self) -> str:
+        """The reason, with advice on the file if there is any."""
+        return self.why if self.hint == _NOTHING_WRITTEN else f"{self.why} ({self.hint})"
+
     @classmethod
-    def of_file(
-        cls, file: str, why: str, hint: str = "nothing was written", *, phrase: str = "cannot be read"
-    ) -> OtherFileError:
+    def of_file(cls, file: str, why: str, hint: str = _NOTHING_WRITTEN, *, phrase: str = "cannot be read") -> Self:
         """Return the error that a file holds something else."""
         error = cls(f"{quote(file)} {phrase}: {why}", hint)
         error.why = why
@@ -42,6 +46,11 @@ class OtherFileError(InputError):
 
 class UnopenedFileError(OtherFileError):
     """A file that the system or its format does not let us read, so that it may hold anything."""
+
+
+def unreadable_file(file: str, why: str, hint: str | None = None) -> UnopenedFileError:
+    """Return the error for a file that cannot be read."""
+    return UnopenedFileError.of_file(file, why, hint or _NOTHING_WRITTEN)
 
 
 def no_statement(file: str, why: str | None) -> InputError:

@@ -141,10 +141,31 @@ def test_a_named_file_with_other_columns_is_refused(
     assert "its columns are others" in capsys.readouterr().err
 
 
-def test_a_broken_export_still_ends_lint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path, {"routes.json": '[{"remote_service_name": "//a"', "r.sql": BAD})
-    assert cli.main(["lint", str(tmp_path)]) == 2
-    assert "it has no line with a JSON object" in capsys.readouterr().err
+BROKEN = {
+    "routes.json": '[{"remote_service_name": "//a"',
+    "a.json": '[{"name": "R", "remote_service_name": "//a", "address": "x"},\n{"name',
+    "routes.rtf.txt": "{\\rtf1 name\\tab remote_service_name\\tab address\\par\nR\\tab //a\\tab LOCAL\\par}",
+    "routes.txt": "{\\rtf1\\ansi name, remote_service_name, address\\par\n}",
+    "routes.csv": "name,remote_service_name,route_id\nR,//a,65536\n",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_export_in_a_folder_is_named_and_skipped(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, {name: BROKEN[name], "r.sql": BAD})
+    done = linted(capsys, str(tmp_path))
+    assert [(one["code"], one["line"]) for one in done["findings"]] == [("SBR006", 1)]
+    assert any(note.startswith(f"{tmp_path / name}: not read, ") for note in done["notes"])
+    assert cli.main(["lint", str(tmp_path / name)]) == 2
+
+
+@pytest.mark.parametrize("name", ["transmission_queue.json", "x.json"])
+def test_messages_of_a_broken_queue_count_as_unknown(name: str, tmp_path: Path) -> None:
+    broken = '[{"to_service_name": "//b", "transmission_status": ""'
+    write(tmp_path, {**EXPORTS, f"HUB/{name}": broken})
+    assert check([str(tmp_path)]).evidence.log.unread_queues == (str(tmp_path / "HUB" / name),)
 
 
 LACKING = b"PAR1 and no end"

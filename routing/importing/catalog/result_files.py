@@ -18,6 +18,7 @@ from routing.importing.catalog.views import (
     ASKED_QUEUE,
     LONGEST,
     OF_A_DATA_ROW,
+    QUEUE,
     VIEW_NAME,
     VIEWS,
     CatalogView,
@@ -204,13 +205,7 @@ def _read_one_of_many(
     except OtherFileError as error:
         if isinstance(error, UnopenedFileError) and not is_lenient:
             raise
-        unread.append(f"{path}: not read, {error.why}")
-        return []
-    except InputError:
-        view = find_view(path.stem)
-        if not is_lenient or _has_columns(read_text(path).text, view, is_json=suffix in _JSON):
-            raise
-        unread.append(f"{path}: not read, it has no column of a view")
+        unread.append(f"{path}: not read, {error.note}")
         return []
     if not sets:
         lack = _find_lack(path)
@@ -257,7 +252,12 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
         sets = [parquet(path, file)]
     else:
         decoded = read_text(path)
-        sets = _read_text(file, decoded.text, path.suffix.lower() in _JSON, view)
+        try:
+            sets = _read_text(file, decoded.text, path.suffix.lower() in _JSON, view)
+        except UnopenedFileError as error:
+            if ASKED_QUEUE.intersection(re.findall(r"\w+", decoded.text.lower())):
+                error.why += f", but it has columns of sys.{QUEUE}"
+            raise
     views = [forced or _view_of(rows, view, is_alone=len(sets) == 1) for rows in sets]
     if not any(views):
         return []
@@ -374,14 +374,6 @@ _COMMON = frozenset(["name", "address", "port", "lifetime"])
 _NAME = re.compile(r"\bname\b", re.IGNORECASE)
 
 
-def _has_columns(text: str, view: CatalogView | None, *, is_json: bool) -> bool:
-    """Return whether a text has names of columns of a view: in JSON one that is not common, else two."""
-    words_in_text = set(re.findall(r"\w+", text.lower()))
-    views = VIEWS.values() if view is None else [view]
-    known_columns = [words_in_text & {*candidate.exported, *candidate.layout} for candidate in views]
-    return any(names - _COMMON if is_json else len(names) > 1 for names in known_columns)
-
-
 def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView, text: str) -> None:
     """Raise OtherFileError for a file named like a view, but with the columns of another program."""
     columns, own_names = set(rows.columns), {*view.exported, *view.layout}
@@ -462,9 +454,8 @@ def _is_header_of_a_view(line: str) -> bool:
 
 def _json_tells_its_view(text: str) -> bool:
     lowered = text.lower()
-    return VIEW_NAME in lowered or any(
-        all(f'"{name}"' in lowered for name in view.known_by) for view in VIEWS.values()
-    )
+    telling = (ASKED_QUEUE, *(view.known_by for view in VIEWS.values()))
+    return VIEW_NAME in lowered or any(all(f'"{name}"' in lowered for name in names) for names in telling)
 
 
 def _own_view(rows: ResultSet) -> CatalogView | None:

@@ -310,6 +310,7 @@ _BY_COLUMNS = (
     *sorted(EVIDENCE),
 )
 """The order counts for joined views: what waits in a queue comes first."""
+QUEUE = "transmission_queue"
 ASKED_QUEUE = frozenset(["to_service_name", "transmission_status"])
 """The columns of a queue that questions show most often. `check` needs no others."""
 
@@ -318,7 +319,7 @@ def find_view_by_columns(columns: Collection[str]) -> CatalogView | None:
     """Return the view that a result set of these columns (in lower case) is of; None where they do not tell."""
     names = frozenset(columns)
     if names >= ASKED_QUEUE:
-        return VIEWS["transmission_queue"]
+        return VIEWS[QUEUE]
     return next((VIEWS[name] for name in _BY_COLUMNS if VIEWS[name].known_by <= names), None)
 
 
