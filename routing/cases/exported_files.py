@@ -355,7 +355,7 @@ def read_exports(paths: Sequence[str], options: FileOptions) -> tuple[CatalogExp
     are skipped with a note. Raises InputError, EnvironmentFault.
     """
     result_sets, notes, skipped = find_result_sets(paths, skipped=(_SCRIPT, _PROJECT))
-    result_sets = list(_without_copies(result_sets, notes))
+    result_sets = _without_copies(result_sets, notes)
     notes += [note for part in result_sets if (note := _complete_queue(part)) is not None]
     result_sets = _leave_out_incomplete(result_sets, skipped, notes)
     unread_queues = [note for note in skipped if _is_queue(note)]
@@ -380,21 +380,31 @@ def _is_queue(unread: str) -> bool:
     return _QUEUE_NAME.search(file) is not None or f"sys.{QUEUE}" in why
 
 
-def _without_copies(result_sets: Iterable[FoundResultSet], notes: list[str]) -> Iterator[FoundResultSet]:
-    """Yield the result sets without copies of those with handles, which only one database can have.
+def _without_copies(result_sets: Sequence[FoundResultSet], notes: list[str]) -> list[FoundResultSet]:
+    """Return the result sets without copies and earlier exports of the same conversations.
 
-    Files of different times are different exports, unless a column shows the time.
+    Only one database can have the handle of a conversation. If no column names the database and its instance, the
+    folders of copies could seem to be others.
     """
+    parts = [part for part in result_sets if _HANDLE in part.rows.columns and len(part.rows.rows)]
+    parts.sort(key=lambda part: (len(Path(part.file).parts), -_time_of(part.file).timestamp()))
     first_by_key: dict[object, FoundResultSet] = {}
-    for part in result_sets:
-        handles = tuple(part.rows.rows.column(_HANDLE)) if _HANDLE in part.rows.columns else ()
-        if handles:
-            at = None if "exported_at" in part.rows.columns else _time_of(part.file)
-            first = first_by_key.setdefault((part.view.name, at, handles), part)
-            if first is not part and have_equal_rows([first.rows, part.rows]):
-                notes.append(f"{part.file}: not read, it has the same rows as {first.file}")
-                continue
-        yield part
+    left_out: dict[int, str] = {}
+    for part in parts:
+        first = first_by_key.setdefault((part.view.name, *part.rows.rows.column(_HANDLE)), part)
+        if first is not part and have_equal_rows([first.rows, part.rows]):
+            left_out[id(part)] = f"it has the same rows as {first.file}"
+    newest_by_handle: dict[object, FoundResultSet] = {}
+    for part in sorted(parts, key=lambda part: _time_of(part.file), reverse=True):
+        if id(part) in left_out or not any(_lacks(part, name) for name in part.view.added_columns):
+            continue
+        keys = [(part.view.name, handle) for handle in part.rows.rows.column(_HANDLE)]
+        newest = [newest_by_handle.setdefault(key, part) for key in keys]
+        newer = max(newest, key=lambda part: _time_of(part.file))
+        if _time_of(newer.file) > _time_of(part.file):
+            left_out[id(part)] = f"{newer.file} is newer and has the same conversations"
+    notes += [f"{part.file}: not read, {left_out[id(part)]}" for part in parts if id(part) in left_out]
+    return [part for part in result_sets if id(part) not in left_out]
 
 
 def _leave_out_incomplete(

@@ -27,20 +27,20 @@ def secret_in_address() -> InputError:
 
 
 class OtherFileError(InputError):
-    """A file that holds something else than an export or a script; ``why`` is a phrase."""
+    """A file that holds something else than an export or a script.
+
+    ``why`` is a phrase, and ``note`` has advice on the file as well.
+    """
 
     why: str
-
-    @property
-    def note(self) -> str:
-        """The reason, with advice on the file if there is any."""
-        return self.why if self.hint == _NOTHING_WRITTEN else f"{self.why} ({self.hint})"
+    note: str
 
     @classmethod
     def of_file(cls, file: str, why: str, hint: str = _NOTHING_WRITTEN, *, phrase: str = "cannot be read") -> Self:
         """Return the error that a file holds something else."""
         error = cls(f"{quote(file)} {phrase}: {why}", hint)
         error.why = why
+        error.note = why if hint == _NOTHING_WRITTEN else f"{why} ({hint})"
         return error
 
 

@@ -158,7 +158,7 @@ def test_given_options_prevent_notes_on_assumed_values(tmp_path: Path) -> None:
 
 def test_two_files_of_one_view_are_noted(tmp_path: Path) -> None:
     folder = write(tmp_path / "case", {"queue 1.txt": QUEUE})
-    write(folder, {"queue 2.txt": QUEUE}, WRITTEN.replace(hour=19))
+    write(folder, {"queue 2.txt": QUEUE.replace("-0001-", "-0002-")}, WRITTEN.replace(hour=19))
     done = check([str(folder)])
     assert (len(done.results), done.evidence.log.rows_left_out) == (1, {"transmission_queue": 1})
     note_start = "2 files of sys.transmission_queue of instance 'case' "

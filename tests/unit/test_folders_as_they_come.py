@@ -15,7 +15,7 @@ from routing.errors import InputError
 from routing.importing.catalog import StandIns, read_export
 from routing.importing.tsql.vocabulary import find_unfilled
 from routing.views.check.checking import Check, check
-from tests.unit.test_check_brought import DATABASES, QUEUE, write
+from tests.unit.test_check_brought import DATABASES, QUEUE, WRITTEN, write
 
 NOW = "2026-01-06T00:00:00Z"
 ROUTE = (
@@ -242,6 +242,20 @@ def test_a_copy_of_a_queue_is_not_counted_again(tmp_path: Path) -> None:
     done = check([str(tmp_path)], database="Orders")
     assert len(done.results) == 1
     assert sum("it has the same rows as" in note for note in done.evidence.log.notes) == 2
+
+
+@pytest.mark.parametrize("name", ["HUB/old/queue.txt", "HUB/2026-01-05/q.txt", "backup/queue.txt"])
+@pytest.mark.parametrize("hour", [3, 21])
+@pytest.mark.parametrize("number", ["0", "7"])
+def test_an_earlier_queue_in_another_folder_is_not_counted_again(
+    name: str, hour: int, number: str, tmp_path: Path
+) -> None:
+    write(tmp_path, EXPORTS)
+    earlier = QUEUE.replace("\t0\t", f"\t{number}\t")
+    write(tmp_path, {name: earlier}, WRITTEN.replace(hour=hour))
+    done = check([str(tmp_path)], database="Orders")
+    assert len(done.results) == 1
+    assert sum("not read" in note for note in done.evidence.log.notes) == 1
 
 
 def test_accents_of_folders_may_be_taken_apart(tmp_path: Path) -> None:

@@ -24,8 +24,10 @@ from routing.importing.catalog.views import (
     CatalogView,
     ResultSet,
     find_nearest_view,
+    find_owner,
     find_view,
     find_view_by_columns,
+    fold_columns,
     query_of,
     say_lack,
 )
@@ -87,11 +89,14 @@ def parquet(path: FilePlace, file: str) -> ResultSet:
     try:
         with copied(path) as local_copy:
             table = reader.read_table(str(local_copy))
-        columns = {name.lower(): plain_values(table[name]) for name in table.column_names}
+        names = fold_columns(table.column_names)
+        columns = {name: plain_values(cells) for name, cells in zip(names, table.columns, strict=True)}
     except Exception as error:
         raise UnopenedFileError.of_file(file, first_sentence(error)) from error
     if not columns:
         raise UnopenedFileError.of_file(file, "it has no columns")
+    if len(columns) < len(names):
+        raise UnopenedFileError.of_file(file, f"it has several columns {max(names, key=names.count)}")
     part = ResultSet(tuple(columns))
     part.rows.add(range(1, table.num_rows + 1), columns, SharedTexts(), is_plain=False)
     return part
@@ -256,7 +261,7 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
             sets = _read_text(file, decoded.text, path.suffix.lower() in _JSON, view)
         except UnopenedFileError as error:
             if ASKED_QUEUE.intersection(re.findall(r"\w+", decoded.text.lower())):
-                error.why += f", but it has columns of sys.{QUEUE}"
+                error.note += f", but it has columns of sys.{QUEUE}"
             raise
     views = [forced or _view_of(rows, view, is_alone=len(sets) == 1) for rows in sets]
     if not any(views):
@@ -335,10 +340,13 @@ _NAMED_ONCE = frozenset(["routes", "services", "databases"])
 def _refuse_mixed(part: FoundResultSet) -> None:
     """Reject the rows if a name occurs twice and no column shows to which database or instance each belongs.
 
-    A grid that was copied twice has every row equally often.
+    A grid that was copied twice has every row equally often. A column with a name like a server's may show it too.
     """
     rows, owners = part.rows, part.view.added_columns
     lacking = [name for name in owners[:-1] if name not in rows.columns]
+    owner = None if part.view.evidence or owners[0] not in lacking else find_owner(rows.columns, part.view)
+    if owner is not None:
+        rows.reject_all(f"its column {owner} may name the instance of a row: call it instance_name, or remove it")
     if part.view.name not in _NAMED_ONCE or not lacking:
         return
     keys = list(zip(*(map(str, rows.rows.column(name)) for name in (*owners, "name")), strict=True))
@@ -376,7 +384,7 @@ _NAME = re.compile(r"\bname\b", re.IGNORECASE)
 
 def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView, text: str) -> None:
     """Raise OtherFileError for a file named like a view, but with the columns of another program."""
-    columns, own_names = set(rows.columns), {*view.exported, *view.layout}
+    columns, own_names = set(rows.columns), view.own_names
     if not columns and len(rows.rows):
         raise OtherFileError.of_file(file, f"it is named like sys.{view.name}, but has no columns")
     heading = _NAME.search(text) if columns - {*OF_A_DATA_ROW} == {"name"} else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from html.parser import HTMLParser
 
@@ -233,52 +233,89 @@ def _undecorated(cell: str) -> str:
     return html.unescape(_ESCAPED.sub(r"\1", cell if code is None else code[3])).strip()
 
 
+@dataclass
+class _HtmlTable:
+    """A table of a page that is being read."""
+
+    lines: list[TextLine] = field(default_factory=list)
+    cells: list[str] | None = None
+    is_in_cell: bool = False
+
+
 class _HtmlRows(HTMLParser):
-    """The rows of the tables of a page; a text beside them is a line of one cell."""
+    """The rows of the tables of a page; a text beside them is a line of one cell.
+
+    A table in a cell comes before the table around it, and its texts are lines of the cell.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
         self.lines: list[TextLine] = []
-        self._cells: list[str] | None = None
-        self._is_in_cell = False
+        self._tables: list[_HtmlTable] = []
         self.feed(text)
         self.close()
+        while self._tables:
+            self._end_table()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a row or a cell."""
-        if tag == "tr":
-            self._end_row()
-            self._cells = []
-        elif tag in ("td", "th") and self._cells is not None:
-            self._cells.append("")
-            self._is_in_cell = True
-        elif tag == "table":
-            self.lines.append((self.getpos()[0], [""]))
-        elif tag in _BREAKS and self._is_in_cell and self._cells is not None:
-            self._cells[-1] += _LINE_BREAK
+        """Begin a table, row or cell."""
+        table = self._tables[-1] if self._tables else None
+        if tag == "table":
+            if table is not None and table.is_in_cell and table.cells:
+                self._add_text(_shown_lines(table.cells[-1]))
+            self._tables.append(_HtmlTable())
+        elif table is None:
+            return
+        elif tag == "tr":
+            self._end_row(table)
+            table.cells = []
+        elif tag in ("td", "th") and table.cells is not None:
+            table.cells.append("")
+            table.is_in_cell = True
+        elif tag in _BREAKS:
+            self._add_to_cell(table, _LINE_BREAK)
 
     def handle_endtag(self, tag: str) -> None:
         """End a row, cell or table."""
+        if not self._tables:
+            return
         if tag in ("td", "th"):
-            self._is_in_cell = False
+            self._tables[-1].is_in_cell = False
         elif tag == "tr":
-            self._end_row()
+            self._end_row(self._tables[-1])
         elif tag == "table":
-            self._end_row()
-            self.lines.append((self.getpos()[0], [""]))
+            self._end_table()
 
     def handle_data(self, data: str) -> None:
         """Add to the text of a cell, or keep a text outside the tables."""
-        if self._cells is not None:
-            if self._is_in_cell:
-                self._cells[-1] += data
-        elif data.strip():
-            self.lines.append((self.getpos()[0], [data]))
+        table = self._tables[-1] if self._tables else None
+        if table is not None and table.cells is not None:
+            self._add_to_cell(table, data)
+        else:
+            self._add_text(data)
 
-    def _end_row(self) -> None:
-        if self._cells:
-            self.lines.append((self.getpos()[0], list(map(_shown_lines, self._cells))))
-        self._cells, self._is_in_cell = None, False
+    def _add_text(self, text: str) -> None:
+        if text.strip():
+            self.lines.append((self.getpos()[0], [text]))
+
+    def _add_to_cell(self, table: _HtmlTable, text: str) -> None:
+        if table.is_in_cell and table.cells:
+            table.cells[-1] += text
+
+    def _end_row(self, table: _HtmlTable) -> None:
+        if table.cells:
+            table.lines.append((self.getpos()[0], list(map(_shown_lines, table.cells))))
+        table.cells, table.is_in_cell = None, False
+
+    def _end_table(self) -> None:
+        table = self._tables.pop()
+        self._end_row(table)
+        number = self.getpos()[0]
+        self.lines += [(number, [""]), *table.lines, (number, [""])]
+        if self._tables:
+            texts = (cell for _, cells in table.lines for cell in cells)
+            # No value is longer, and each table around this one has the text again.
+            self._add_to_cell(self._tables[-1], _LINE_BREAK.join(("", *texts, ""))[: 2 * LONGEST_CELL])
 
 
 def _shown_lines(cell: str) -> str:

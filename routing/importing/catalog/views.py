@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 
 from routing.errors import InputError
 from routing.importing.catalog.cell_rows import CellRows
@@ -61,6 +62,11 @@ class CatalogView:
     def of_queries(self) -> tuple[tuple[str, ...], ...]:
         """Everything that ``queries.sql`` has ever exported, the columns of today first."""
         return (self.exported, *self.exported_before)
+
+    @cached_property
+    def own_names(self) -> frozenset[str]:
+        """All names of its columns in any export."""
+        return frozenset((*self.layout, *self.exported))
 
     @property
     def added_columns(self) -> tuple[str, ...]:
@@ -261,12 +267,19 @@ LONGEST = {
 
 
 _OTHER_NAMES = {"logdate": "log_date"}
-_OTHER_ADDED = {
-    **dict.fromkeys(("db", "dbname", "db_name", "database", "databasename", "database name"), "database_name"),
-    **dict.fromkeys(
-        ("server", "servername", "server_name", "server name", "sqlinstance", "pscomputername"), "instance_name"
-    ),
-}
+_SERVER = r"server|srv|servidor|serveur|serwer|sunucu|сервер|サーバー?|服务器|伺服器|서버"
+_INSTANCE = r"instan(?:ce|z|cia|za|s)"
+_MACHINE = r"computer|host|machine|node|rechner|equipo|ordinateur|компьютер|コンピューター?|计算机"
+_DATABASE = (
+    r"db|database|catalog|datenbank|basededatos|basededonn[ée]es|bancodedados|bazadanych|базаданных"
+    r"|データベース|数据库|資料庫|데이터베이스"
+)
+_IS_SERVER = re.compile(rf"(?:sql|ms|db)*(?:(?:{_SERVER})(?:{_INSTANCE})?|sql{_INSTANCE})(?:name|名)?").fullmatch
+_IS_MACHINE = re.compile(rf"(?:ps)?(?:{_INSTANCE}|{_MACHINE})(?:name|名)?").fullmatch
+_IS_DATABASE = re.compile(rf"(?:sql)?(?:{_DATABASE})(?:name|名)?").fullmatch
+_OWNERS = (("instance_name", _IS_SERVER), ("instance_name", _IS_MACHINE), ("database_name", _IS_DATABASE))
+"""The columns by which tools name the instance or database of a row. The first one in a result set counts."""
+_MAY_BE_OWNER = re.compile(f"{_SERVER}|{_INSTANCE}|{_MACHINE}")
 
 
 def fold_column(name: str) -> str:
@@ -285,11 +298,24 @@ def fold_columns(written: Iterable[str]) -> tuple[str, ...]:
     Files of other programs have a server or database too, so those are only known beside columns of a view.
     """
     names = tuple(map(fold_column, written))
-    if _OTHER_ADDED.keys().isdisjoint(names) or find_view_by_columns(names) is None:
+    view = find_view_by_columns(names)
+    if view is None:
         return names
-    return tuple(_OTHER_ADDED.get(name, name) for name in names)
+    for owner, is_owner in _OWNERS:
+        if owner not in names:
+            names = tuple(
+                owner if name not in view.own_names and is_owner(_NOT_IN_OWNERS.sub("", name)) else name
+                for name in names
+            )
+    return names
 
 
+def find_owner(names: Iterable[str], view: CatalogView) -> str | None:
+    """Return a column that is not of a view and may name the instance of a row, or None."""
+    return next((name for name in names if name not in view.own_names and _MAY_BE_OWNER.search(name)), None)
+
+
+_NOT_IN_OWNERS = re.compile(r"[\W_]+")
 _NOT_IN_NAMES = re.compile(r"[ _-]+")
 
 
@@ -357,7 +383,7 @@ def query_of(view: CatalogView) -> str:
 
 OF_A_DATA_ROW = ("rowerror", "rowstate", "table", "itemarray", "haserrors")
 """The columns that PowerShell exports of a DataRow as well."""
-NAMES = frozenset((*(name for view in VIEWS.values() for name in (*view.layout, *view.exported)), *OF_A_DATA_ROW))
+NAMES = frozenset((*(name for view in VIEWS.values() for name in view.own_names), *OF_A_DATA_ROW))
 """The names that make a line a header."""
 
 

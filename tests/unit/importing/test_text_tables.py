@@ -237,6 +237,35 @@ def test_lines_in_a_cell_of_html(tmp_path: Path, cell: str, expected: str | None
     assert len(rejections_of(export)) == (expected is None)
 
 
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("<table><tr><td>TCP://a:1</td></tr></table>", ["TCP://a:1", "TCP://b:1"]),
+        ("<table><tr><td>TCP://a:1<tr><td>TCP://c:1</table>", ["TCP://b:1"]),
+        ("TCP://a:1 <table><tr><td>x</td></tr></table>", ["TCP://b:1"]),
+        ("<table><tr><td><table><tr><td>TCP://a:1</table></table>", ["TCP://a:1", "TCP://b:1"]),
+    ],
+)
+def test_a_table_in_a_cell_is_part_of_its_row(tmp_path: Path, cell: str, expected: list[str]) -> None:
+    header = "<tr><th>name<th>remote_service_name<th>address</tr>"
+    rows = f"<tr><td>R<td>//a<td>{cell}</td></tr><tr><td>S<td>//b<td>TCP://b:1</td></tr>"
+    export = read(tmp_path, "routes.html", f"<table>{header}{rows}</table>")
+    assert [row["address"] for row in export.rows["routes"]] == expected
+    assert len(export.rejected) == 2 - len(expected)
+
+
+def test_tables_in_a_layout_of_a_mail(tmp_path: Path) -> None:
+    header = "".join(f"<th>{name}" for name in HEADER)
+    cells = (f"<table><tr>{header}</tr><tr><td>{'<td>'.join(row)}</tr></table>" for row in ROWS)
+    first, second = cells
+    text = f"<table><tr><td>Database: A {first}</td></tr><tr><td><p>Database: B</p>{second}</td></tr></table>"
+    export = read(tmp_path, "services.html", text)
+    assert [(row["database_name"], row["name"]) for row in export.rows["services"]] == [
+        ("A", "//orders"),
+        ("B", "//a b"),
+    ]
+
+
 def test_a_table_in_an_html_mail_is_read(tmp_path: Path) -> None:
     def row(cells: tuple[str, ...], tag: str = "td") -> str:
         return "<TR>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</TR>\n"
@@ -614,6 +643,27 @@ def test_other_names_of_the_database_column_are_known(tmp_path: Path, written: s
         ("Shop", "//orders"),
         ("Stock", "//a b"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("owners", "expected"),
+    [
+        *(({name: "A"}, "A") for name in ("Computer", "PSComputerName", "SqlInstance", "InstanceName", "Host")),
+        *(({name: "A"}, "A") for name in ("SQL Server", "Servidor", "machine_name", "@@SERVERNAME", "Rechner")),
+        ({"ComputerName": "A", "InstanceName": "S", "SqlInstance": "A\\S"}, "A\\S"),
+        ({"ComputerName": "A", "instance_name": "B"}, "B"),
+        # Nobody knows which of two names counts, or what these mean.
+        *(({"ComputerName": "A", "InstanceName": "S"}, None), ({"Source Server": "A"}, None)),
+        ({"hosts": "A"}, None),
+    ],
+)
+def test_a_column_of_servers_names_the_instance(
+    tmp_path: Path, owners: dict[str, str], expected: str | None
+) -> None:
+    lines = (",".join((*owners, *HEADER)), ",".join((*owners.values(), *ROWS[0])))
+    export = read(tmp_path, "services.csv", "\n".join(lines))
+    found = [row["instance_name"] for row in export.rows["services"] if "is_empty" not in row]
+    assert (found, len(export.rejected)) == (([expected], 0) if expected else ([], 1))
 
 
 @pytest.mark.parametrize("header", [",".join(HEADER) + "\n", ""])
