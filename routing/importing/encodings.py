@@ -15,6 +15,8 @@ from routing.errors import InputError, quote
 GUESS = "Windows-1252"
 """The name of the default encoding."""
 _CHOSEN: ContextVar[str | None] = ContextVar("encoding", default=None)
+# No language of Windows-1252 has so many accents in a row; words of other code pages have nothing else.
+_FOREIGN_WORD = re.compile(r"[^\x00-\x7f]{4,}")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _SHOWN = 60
 _BYTES = range(128, 256)
@@ -57,8 +59,10 @@ def _check(encoding: str) -> None:
 
 
 def is_plausible(text: str) -> bool:
-    """Return True if a name read as Windows-1252 may be right: beyond ASCII it has only Latin letters."""
-    return all(_is_latin_letter(letter) for letter in _BEYOND_ASCII.findall(text) if letter in _GUESSED)
+    """Return True if a name read as Windows-1252 may be right: beyond ASCII it has only a few Latin letters."""
+    return _FOREIGN_WORD.search(text) is None and all(
+        _is_latin_letter(letter) for letter in _BEYOND_ASCII.findall(text) if letter in _GUESSED
+    )
 
 
 def is_guessed(text: str) -> bool:
@@ -72,6 +76,7 @@ def _is_latin_letter(character: str) -> bool:
 
 def without_implausible(text: str) -> str:
     """Return a text with a replacement character for each one that is implausible in names."""
+    text = _FOREIGN_WORD.sub(lambda match: "\ufffd" * len(match[0]), text)
     return _BEYOND_ASCII.sub(lambda match: match[0] if _is_latin_letter(match[0]) else "\ufffd", text)
 
 

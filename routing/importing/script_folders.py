@@ -19,7 +19,7 @@ from routing.errors import InputError, join_bounded, quote
 
 _NUMBERS = re.compile(r"([0-9]+(?:\.[0-9]+)*)")
 _FLYWAY = re.compile(r"(?P<kind>[VBU])(?P<version>[0-9]+(?:[._][0-9]+)*)__.*|(?P<repeatable>R)__.*", re.IGNORECASE)
-_CALLBACK = re.compile(r"(?P<when>before|after)(?:Each)?(?P<what>[A-Z][A-Za-z]*?)(?:Error)?(?:__.*)?")
+_CALLBACK = re.compile(r"(?P<when>before|after)(?:Each)?(?P<what>[A-Z][A-Za-z]*?)(?P<error>Error)?(?:__.*)?")
 _APPLYING = frozenset(["Migrate", "MigrateApplied", "Versioned", "Repeatables", "Connect", "DeployStart"])
 _DEPLOYMENT = re.compile(
     r"(?:.*[._ -])?(?P<when>pre|post)[._ -]?deploy(?:ment)?(?:[._ -].*)?", re.IGNORECASE | re.DOTALL
@@ -101,7 +101,7 @@ def is_undo(path: PurePosixPath) -> bool:
     flyway, callback = _FLYWAY.fullmatch(path.stem), _CALLBACK.fullmatch(path.stem)
     if flyway is not None and flyway["kind"]:
         return flyway["kind"].upper() == "U" or _UNDO_ENDING.fullmatch(path.stem) is not None
-    if callback is not None and callback["what"] not in _APPLYING:
+    if callback is not None and (callback["error"] or callback["what"] not in _APPLYING):
         return True
     return _is_named_undo(path.stem) or any(_UNDO_FOLDERS.fullmatch(folder) for folder in path.parts[:-1])
 
@@ -222,7 +222,9 @@ def _environment_names(
             yield _EnvironmentName(name, _rest(above.joinpath(*path.parts[place + 1 : -1]), words))
     dotted = path.stem.split(".")
     if len(dotted) > 2 and _MARK in map(str.casefold, dotted[1:]):
-        yield _EnvironmentName(_fold(dotted[0]), _rest(path.parent, dotted[1:]), is_certain=True)
+        # Both PROD.routes.ENV.sql and routes.ENV.PROD.sql are usual.
+        environment = dotted.pop(0 if dotted[-1].casefold() == _MARK else -1)
+        yield _EnvironmentName(_fold(environment), _rest(path.parent, dotted), is_certain=True)
         return
     last = dotted[-1] if len(dotted) > 1 else ""
     if "-" in last and any(map(_UNAMBIGUOUS.fullmatch, last.split("-"))):

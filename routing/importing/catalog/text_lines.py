@@ -59,6 +59,8 @@ _TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|col|colgroup|thead|tbody|tr)\
 _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
 _MARKDOWN_RULE = re.compile(r"^[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+# What osql and FreeTDS print before each line that they read, as in 1> 2>
+_PROMPTS = re.compile(r"^(?:\d{1,9}> )+", re.MULTILINE)
 # A mail quotes each line of the mail before it.
 _MARKS = re.compile("^[\ufeff\x1a]+", re.MULTILINE)
 _INDENTED_DASHES = re.compile(r"^([ \t]+)-+(?: -+)+ *\r?$", re.MULTILINE)
@@ -116,6 +118,7 @@ def _without_margin(text: str) -> str:
         text = _MARKS.sub("", text)
     if text.lstrip().startswith(">") and all(line.lstrip()[:1] in ("", ">") for line in lines_of(text)):
         text = _QUOTE_SIGNS.sub("", text)
+    text = _PROMPTS.sub("", text)
     indented = _INDENTED_DASHES.search(text)
     return text if indented is None else text.replace("\n" + indented[1], "\n").removeprefix(indented[1])
 

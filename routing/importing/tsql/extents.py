@@ -61,7 +61,8 @@ def begins_statement(cursor: LexemeCursor) -> bool:
         return False
     if word == "IF":
         return not (after == "EXISTS" and cursor.peek(2).text != "(")
-    return True
+    # ALTER DATABASE ends in WITH ROLLBACK IMMEDIATE or WITH ROLLBACK AFTER 5.
+    return not (word == "ROLLBACK" and after in ("IMMEDIATE", "AFTER"))
 
 
 def at_end_of_condition(cursor: LexemeCursor) -> bool:

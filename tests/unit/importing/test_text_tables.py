@@ -177,6 +177,7 @@ def test_framed_tables_are_read(tmp_path: Path, name: str, form: str) -> None:
         ("name,service_id\n//a,1\n\x1aname,service_id\n//b,1\n\x1a", []),
         ("name, service_id, service_queue_id\n//a, 1, 7\n", ["//a"]),
         ("service_id, name\n1, //a\n", ["//a"]),
+        ("1> 2> " + services() + "\n(2 rows affected)\n1> ", ["//orders", "//a b"]),
         ("+-----+----------+\n|name |service_id|\n+-----+----------+\n|//a |1         |\n|/b  |          |\n", []),
     ],
     ids=[
@@ -191,6 +192,7 @@ def test_framed_tables_are_read(tmp_path: Path, name: str, form: str) -> None:
             "two files of DOS in one",
             "blanks",
             "blanks first",
+            "prompts of osql",
             "wrapped rows",
         ),
     ],
@@ -402,7 +404,9 @@ ROUTE = "name\taddress\nTo{}\tTCP://h:1\nplain\tLOCAL\n"
     ("word", "encoding", "is_plausible"),
     [
         ("Gr\u00f6\u00dfe", "cp1252", True),
-        ("\u0444\u0438\u043b\u0438\u0430\u043b", "cp1251", True),
+        ("\u0444\u0438\u043b\u0438\u0430\u043b", "cp1251", False),
+        ("\u03ac\u03bb\u03bb\u03b1", "cp1253", False),
+        ("\u00c5\u00c4\u00d6", "cp1252", True),
         ("St\u00f6ck", "cp850", False),
         ("Za\u017c\u00f3\u0142\u0107", "cp1250", False),
         ("\u6ce8\u6587", "shift_jis", False),

@@ -203,6 +203,16 @@ STEERING = {
         [(3, 9744)],
     ),
     "on error exit, by RAISERROR": (f":on error exit\nRAISERROR('x', 16, 1)\nGO\n{B}", set(), []),
+    "WITH ROLLBACK of an option is no statement": (
+        f":on error exit\nALTER DATABASE D SET ANSI_NULLS ON, ANSI_PADDING ON WITH ROLLBACK IMMEDIATE\nGO\n{B}",
+        {"b"},
+        [],
+    ),
+    "WITH ROLLBACK of a filegroup is no statement": (
+        f":on error exit\nALTER DATABASE D MODIFY FILEGROUP f READ_ONLY WITH ROLLBACK AFTER 5\nGO\n{B}",
+        {"b"},
+        [],
+    ),
     "on error exit, by a message": (f":on error exit\nRAISERROR('x', 10, 1)\nGO\n{B}", {"b"}, []),
     "on error exit, by a variable of another batch": (
         f":on error exit\nDECLARE @a int\nGO\nPRINT @a\nGO\n{B}",
