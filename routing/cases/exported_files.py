@@ -31,6 +31,11 @@ from routing.terms import MSDB, SYSTEM_DATABASES
 _IN_FOLDER_NAMES = ("$", "_", "-")
 _HANDLE = "conversation_handle"
 _QUEUE_NAME = re.compile(r"transmission[ _-]*queue[^/\\]*$", re.IGNORECASE)
+# SSMS writes (No column name), in the language of its user.
+_MAY_COUNT = re.compile(
+    r"(?:cnt|counts?|ct|qty|total|messages|msgs|waiting|anzahl|nombre|cantidad|quantidade|liczba|количество|件数|数量)"
+    r"(?![a-z])|^\(.+\)$"
+)
 _NOT_IN_FOLDER_NAMES = re.compile(r"[\\,]")
 # Words in file names that do not name a database.
 _NO_DATABASE = frozenset(
@@ -433,17 +438,18 @@ def _complete_queue(part: FoundResultSet) -> str | None:
     Each row becomes a message with its own conversation and an unknown time.
     """
     columns = set(part.rows.columns)
-    if part.view.name != QUEUE or not columns >= ASKED_QUEUE:
+    if part.view.name != QUEUE or not columns >= ASKED_QUEUE or _HANDLE in columns:
         return None
+    counting = next((name for name in part.rows.columns if _MAY_COUNT.search(name)), None)
+    if counting is not None:
+        part.rows.reject_all(f"its column {counting} may count messages: {query_of(part.view)} lists them")
     numbers = part.rows.rows.numbers
     columns_by_name: dict[str, list[object]] = {
-        "conversation_handle": [f"{_UNTOLD_HANDLE}{number:012}" for number in numbers],
+        _HANDLE: [f"{_UNTOLD_HANDLE}{number:012}" for number in numbers],
         "enqueue_time": [_UNTOLD_TIME] * len(numbers),
         "message_sequence_number": list(numbers),
     }
     lacking = [name for name in columns_by_name if name not in columns]
-    if not lacking or "conversation_handle" not in lacking:
-        return None
     part.rows.rows.complete({name: columns_by_name[name] for name in lacking})
     part.rows.columns = (*part.rows.columns, *lacking)
     consequence = "each row counts as a message with its own conversation"

@@ -165,6 +165,15 @@ def test_two_files_of_one_view_are_noted(tmp_path: Path) -> None:
     assert any(note.startswith(note_start) for note in done.evidence.log.notes)
 
 
+@pytest.mark.parametrize("name", ["cnt", "message_count", "(No column name)", "Anzahl", "Messages"])
+def test_a_queue_with_counts_is_refused(name: str, tmp_path: Path) -> None:
+    counts = f"to_service_name,transmission_status,{name}\n//billing,,120\n"
+    write(tmp_path, {"queue.csv": counts, "databases.txt": DATABASES})
+    done = check([str(tmp_path)])
+    assert (done.results, done.evidence.log.refused_messages) == ([], 1)
+    assert "may count messages" in done.evidence.log.rejected[0]
+
+
 def test_a_script_is_assigned_to_the_only_instance(tmp_path: Path) -> None:
     script = "USE Orders\nGO\nCREATE ROUTE r WITH SERVICE_NAME = '//billing', ADDRESS = 'TCP://far:4022'\n"
     write(
