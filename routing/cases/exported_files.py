@@ -31,10 +31,9 @@ from routing.terms import MSDB, SYSTEM_DATABASES
 _IN_FOLDER_NAMES = ("$", "_", "-")
 _HANDLE = "conversation_handle"
 _QUEUE_NAME = re.compile(r"transmission[ _-]*queue[^/\\]*$", re.IGNORECASE)
-# SSMS writes (No column name), in the language of its user.
 _MAY_COUNT = re.compile(
     r"(?:cnt|counts?|ct|qty|total|messages|msgs|waiting|anzahl|nombre|cantidad|quantidade|liczba|количество|件数|数量)"
-    r"(?![a-z])|^\(.+\)$"
+    r"(?![a-z])"
 )
 _NOT_IN_FOLDER_NAMES = re.compile(r"[\\,]")
 # Words in file names that do not name a database.
@@ -440,9 +439,11 @@ def _complete_queue(part: FoundResultSet) -> str | None:
     columns = set(part.rows.columns)
     if part.view.name != QUEUE or not columns >= ASKED_QUEUE or _HANDLE in columns:
         return None
-    counting = next((name for name in part.rows.columns if _MAY_COUNT.search(name)), None)
+    counting = next((name for name in part.rows.columns if not name or _MAY_COUNT.search(name)), None)
     if counting is not None:
-        part.rows.reject_all(f"its column {counting} may count messages: {query_of(part.view)} lists them")
+        part.rows.reject_all(
+            f"its column {counting or 'without a name'} may count messages: {query_of(part.view)} lists them"
+        )
     numbers = part.rows.rows.numbers
     columns_by_name: dict[str, list[object]] = {
         _HANDLE: [f"{_UNTOLD_HANDLE}{number:012}" for number in numbers],

@@ -12,7 +12,7 @@ from routing.errors import InputError, first_sentence, quote
 from routing.importing.catalog.cell_rows import CellRows, SharedTexts
 from routing.importing.catalog.json_texts import is_json, json_sets
 from routing.importing.catalog.printed_lines import lines_of
-from routing.importing.catalog.text_lines import SEPARATORS
+from routing.importing.catalog.text_lines import SEPARATORS, is_html
 from routing.importing.catalog.text_tables import result_sets
 from routing.importing.catalog.views import (
     ASKED_QUEUE,
@@ -344,9 +344,9 @@ def _refuse_mixed(part: FoundResultSet) -> None:
     """
     rows, owners = part.rows, part.view.added_columns
     lacking = [name for name in owners[:-1] if name not in rows.columns]
-    owner = None if part.view.evidence or owners[0] not in lacking else find_owner(rows.columns, part.view)
+    owner = None if part.view.evidence else find_owner(rows.columns, part.view)
     if owner is not None:
-        rows.reject_all(f"its column {owner} may name the instance of a row: call it instance_name, or remove it")
+        rows.reject_all("its column {} may be the {} of a row: call it so, or remove it".format(*owner))
     if part.view.name not in _NAMED_ONCE or not lacking:
         return
     keys = list(zip(*(map(str, rows.rows.column(name)) for name in (*owners, "name")), strict=True))
@@ -447,6 +447,8 @@ def _read_text(file: str, text: str, is_named_json: bool, view: CatalogView | No
 
 def _tells_its_view(text: str) -> bool:
     head = text.lstrip()[:2000].lower()
+    if is_html(text):
+        return find_view_by_columns(re.findall(r"\w+", text.lower())) is not None
     is_named = VIEW_NAME in head or find_view(head.split(",", 1)[0].split("\t", 1)[0].strip('" ')) is not None
     return is_named or any(map(_is_header_of_a_view, lines_of(text)))
 

@@ -26,6 +26,8 @@ _REQUIRED = frozenset(("route_id", "service_id"))
 _UNREAD: dict[str, tuple[Callable[[str], object], str]] = {
     **dict.fromkeys(_INTEGERS, (_NUMBER, "a number")),
     **dict.fromkeys(_FLAGS, (is_flag, "0 or 1")),
+    # A column without a name has numbers of rows, or an expression such as DB_NAME().
+    "": (_NUMBER, "the number of a row"),
 }
 """The columns that no table takes, but whose values tell a row from a printed line."""
 _BY_KIND: dict[CellKind, Callable[[str], object]] = {
@@ -68,7 +70,11 @@ def find_misfits(name: str, cells: Sequence[str | None], *, is_complete: bool) -
             is_missing = name in _REQUIRED or (cell is not None and is_complete)
             fault_by_cell[cell] = f"{name} is missing" if is_missing else None
         else:
-            fault_by_cell[cell] = None if check(cell.strip()) else f"{name}: {quote(cell)} is not {expected}"
+            fault_by_cell[cell] = (
+                None
+                if check(cell.strip())
+                else f"{name or 'a column without a name'}: {quote(cell)} is not {expected}"
+            )
     if any(fault_by_cell.values()):
         for place, cell in enumerate(cells):
             why = fault_by_cell[cell]

@@ -92,7 +92,7 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
     Raises InputError for an invalid separator.
     """
     text = _without_margin(text)
-    if _TABLE.search(text, 0, _HEAD) is not None:
+    if is_html(text):
         return TextLayout(TextForm.HTML), text
     if is_fixed_width(text):
         return TextLayout(TextForm.FIXED), text
@@ -109,6 +109,11 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
         has_entities = separator == "|" and _MARKDOWN_RULE.search(text) is not None and "+-" not in text
         return TextLayout(TextForm.FRAMED, separator, has_entities=has_entities), text
     return TextLayout(TextForm.SEPARATED, separator, is_typed), text
+
+
+def is_html(text: str) -> bool:
+    """Return whether a text has a table of HTML."""
+    return _TABLE.search(text, 0, _HEAD) is not None
 
 
 def _without_margin(text: str) -> str:

@@ -266,6 +266,8 @@ LONGEST = {
 """The lengths of the texts that a message's way depends on, by column."""
 
 
+# SSMS and PowerShell write these for a column without a name, which is empty in other tools.
+_UNNAMED = re.compile(r"\([^()]+\)|column ?\d+|<(?:unnamed|anonymous)>").fullmatch
 _OTHER_NAMES = {"logdate": "log_date"}
 _SERVER = r"server|srv|servidor|serveur|serwer|sunucu|сервер|サーバー?|服务器|伺服器|서버"
 _INSTANCE = r"instan(?:ce|z|cia|za|s)"
@@ -279,7 +281,8 @@ _IS_MACHINE = re.compile(rf"(?:ps)?(?:{_INSTANCE}|{_MACHINE})(?:name|名)?").ful
 _IS_DATABASE = re.compile(rf"(?:sql)?(?:{_DATABASE})(?:name|名)?").fullmatch
 _OWNERS = (("instance_name", _IS_SERVER), ("instance_name", _IS_MACHINE), ("database_name", _IS_DATABASE))
 """The columns by which tools name the instance or database of a row. The first one in a result set counts."""
-_MAY_BE_OWNER = re.compile(f"{_SERVER}|{_INSTANCE}|{_MACHINE}")
+_MAY_BE_INSTANCE = re.compile(f"{_SERVER}|{_INSTANCE}|{_MACHINE}").search
+_MAY_BE_DATABASE = re.compile(rf"(?<![a-z])db|db(?![a-z])|{_DATABASE.removeprefix('db|')}").search
 
 
 def fold_column(name: str) -> str:
@@ -289,7 +292,7 @@ def fold_column(name: str) -> str:
     'log_date'
     """
     folded = name.lower()
-    return _OTHER_NAMES.get(folded, folded)
+    return "" if _UNNAMED(folded) else _OTHER_NAMES.get(folded, folded)
 
 
 def fold_columns(written: Iterable[str]) -> tuple[str, ...]:
@@ -310,9 +313,15 @@ def fold_columns(written: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def find_owner(names: Iterable[str], view: CatalogView) -> str | None:
-    """Return a column that is not of a view and may name the instance of a row, or None."""
-    return next((name for name in names if name not in view.own_names and _MAY_BE_OWNER.search(name)), None)
+def find_owner(names: Iterable[str], view: CatalogView) -> tuple[str, str] | None:
+    """Return a column that may name the instance or database of a row, and the name that it should have."""
+    foreign = [name for name in names if name not in view.own_names]
+    is_named = {owner: owner in names for owner in view.added_columns}
+    for owner, may_be in (("instance_name", _MAY_BE_INSTANCE), ("database_name", _MAY_BE_DATABASE)):
+        found = next(filter(may_be, foreign), None)
+        if found is not None and not is_named.get(owner, True):
+            return found, owner
+    return None
 
 
 _NOT_IN_OWNERS = re.compile(r"[\W_]+")

@@ -256,6 +256,13 @@ def test_a_table_in_a_cell_is_part_of_its_row(tmp_path: Path, cell: str, expecte
     assert len(export.rejected) == 2 - len(expected)
 
 
+def test_columns_identify_a_view_in_html(tmp_path: Path) -> None:
+    header = "".join(f"<td><p><b>{name}<o:p></o:p></b></p></td>" for name in HEADER)
+    row = "".join(f"<td>{cell}</td>" for cell in ROWS[0])
+    export = read(tmp_path, "mail.htm", f"<table><thead><tr>{header}</tr></thead><tr>{row}</tr></table>")
+    assert names(export) == ["//orders"]
+
+
 def test_tables_in_a_layout_of_a_mail(tmp_path: Path) -> None:
     header = "".join(f"<th>{name}" for name in HEADER)
     cells = (f"<table><tr>{header}</tr><tr><td>{'<td>'.join(row)}</tr></table>" for row in ROWS)
@@ -658,7 +665,9 @@ def test_other_names_of_the_database_column_are_known(tmp_path: Path, written: s
         ({"ComputerName": "A", "instance_name": "B"}, "B"),
         # Nobody knows which of two names counts, or what these mean.
         *(({"ComputerName": "A", "InstanceName": "S"}, None), ({"Source Server": "A"}, None)),
-        ({"hosts": "A"}, None),
+        *(({"hosts": "A"}, None), ({"dbid": "5"}, None), ({"which_db": "Shop"}, None)),
+        # DB_NAME() without a name, and numbers of rows.
+        *(({"(No column name)": "Shop"}, None), ({"": "Shop"}, None), ({"": "1"}, "HUB")),
     ],
 )
 def test_a_column_of_servers_names_the_instance(
