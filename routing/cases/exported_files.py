@@ -6,10 +6,11 @@ import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TypeVar
 
 from routing.errors import InputError, join_bounded, quote
 from routing.importing.catalog import StandIns, TimeFormats
@@ -42,7 +43,7 @@ _NO_DATABASE = frozenset(
 )
 _ANY_INSTANCE = "instance"
 _NAMED = re.compile(r"(?<=\w)\$(?=\w)")
-_Parts = Mapping[str, Sequence[FoundResultSet]]
+_Key = TypeVar("_Key")
 
 
 def stand_in_for(
@@ -59,22 +60,21 @@ def stand_in_for(
     """
     if not result_sets:
         return {}
-    parts: dict[str, list[FoundResultSet]] = defaultdict(list)
-    for part in result_sets:
-        parts[part.file].append(part)
+    parts = _by(result_sets, lambda part: part.file)
     timeless, unnamed, without_database = (
-        _lacking(parts, options, column) for column in ("exported_at", "instance_name", "database_name")
+        list(_by((part for part in result_sets if _lacks(part, column)), lambda part: part.file))
+        if options.as_row()[column] is None
+        else []
+        for column in ("exported_at", "instance_name", "database_name")
     )
-    top = _top_of(parts)
+    top = _top_of(result_sets)
     times = {file: _time_of(file) for file in timeless}
-    instances = dict(_instances(parts, top, unnamed)) if unnamed else {}
-    databases: dict[str, str] = {}
-    if without_database:
-        instance_by_file = {
-            file: instances.get(file) or options.instance_name or _only_name(parts[file]) for file in parts
-        }
-        databases = dict(_databases(parts, top, instance_by_file, without_database))
-        notes += _say_several(parts, instance_by_file, databases)
+    instances = dict(_instances(result_sets, top, unnamed))
+    instance_by_file = {
+        file: instances.get(file) or options.instance_name or _only_name(parts[file]) for file in parts
+    }
+    databases = dict(_databases(result_sets, top, instance_by_file, without_database))
+    notes += _say_several(result_sets, instance_by_file, databases)
     notes += _note_defaults(times, instances, databases)
     return {
         file: StandIns(
@@ -119,17 +119,20 @@ def _as_folders(instance: str) -> Iterator[str]:
     yield from (_NOT_IN_FOLDER_NAMES.sub(sign, instance) for sign in _IN_FOLDER_NAMES)
 
 
-def _lacking(parts: _Parts, options: StandIns, column: str) -> list[str]:
-    """Return the files with rows that have no value for an added column."""
-    if options.as_row()[column] is not None:
-        return []
-    return [file for file, result_sets in parts.items() if any(_lacks(part, column) for part in result_sets)]
-
-
 def _lacks(part: FoundResultSet, column: str) -> bool:
     if column not in part.view.added_columns or (column == "database_name" and part.rows.database is not None):
         return False
     return column not in part.rows.columns or any(not _text(cell) for cell in part.rows.rows.different(column))
+
+
+def _by(
+    parts: Iterable[FoundResultSet], key: Callable[[FoundResultSet], _Key]
+) -> dict[_Key, list[FoundResultSet]]:
+    """Return the result sets by a key, in their order."""
+    parts_by_key: dict[_Key, list[FoundResultSet]] = defaultdict(list)
+    for part in parts:
+        parts_by_key[key(part)].append(part)
+    return parts_by_key
 
 
 def _text(cell: object) -> str:
@@ -159,23 +162,20 @@ def _folder_of(file: str) -> Path:
     return Path(file).absolute().parent
 
 
-def _top_of(parts: _Parts) -> Path:
+def _top_of(parts: Sequence[FoundResultSet]) -> Path:
     """Return the nearest folder that holds all exports and is not named like a database of theirs."""
-    top = Path(os.path.commonpath([_folder_of(file) for file in parts]))
+    top = Path(os.path.commonpath([_folder_of(part.file) for part in parts]))
     return top.parent if _folded(top.name) in _folded_databases(parts) else top
 
 
-def _folded_databases(parts: _Parts) -> set[str]:
-    return {_folded(name) for name in [*_known_databases([part for _, part in _each_result_set(parts)]), MSDB]}
+def _folded_databases(parts: Sequence[FoundResultSet]) -> set[str]:
+    return {_folded(name) for name in [*_known_databases(parts), MSDB]}
 
 
-def _instances(parts: _Parts, top: Path, lacking: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _instances(parts: Sequence[FoundResultSet], top: Path, lacking: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the files of unnamed instances with the names that these are given."""
-    known_names = _names([part for _, part in _each_result_set(parts)], "instance_name")
-    databases = _folded_databases(parts)
-    parts_by_folder: dict[Path, list[FoundResultSet]] = defaultdict(list)
-    for file, part in _each_result_set(parts):
-        parts_by_folder[_folder_of(file)].append(part)
+    known_names, databases = _names(parts, "instance_name"), _folded_databases(parts)
+    parts_by_folder = _by(parts, lambda part: _folder_of(part.file))
     for file in lacking:
         folder = _folder_of(file)
         instance = find_in_folders(Path(file), known_names) or _only_name(parts_by_folder[folder])
@@ -184,29 +184,24 @@ def _instances(parts: _Parts, top: Path, lacking: Sequence[str]) -> Iterator[tup
 
 
 def _databases(
-    parts: _Parts, top: Path, instance_by_file: Mapping[str, str | None], lacking: Sequence[str]
+    parts: Sequence[FoundResultSet],
+    top: Path,
+    instance_by_file: Mapping[str, str | None],
+    lacking: Sequence[str],
 ) -> Iterator[tuple[str, str]]:
     """Yield the files of unnamed databases with the names that these are given."""
-    by_instance: dict[str | None, list[str]] = defaultdict(list)
-    for file in lacking:
-        by_instance[instance_by_file[file]].append(file)
-    for instance, files in by_instance.items():
-        database_names = _known_databases(
-            [part for file, part in _each_result_set(parts) if instance_by_file[file] == instance]
-        )
+    for instance, of_instance in _by(parts, lambda part: instance_by_file[part.file]).items():
+        files = [file for file in lacking if instance_by_file[file] == instance]
+        database_names = _known_databases(of_instance)
         names_by_file = {file: _named_by(Path(file), top, [*database_names, MSDB]) for file in files}
         users = [name for name in database_names if name.casefold() not in SYSTEM_DATABASES]
         folders = {_folder_of(file) for file in files if names_by_file[file] is None}
-        of_instance = {_folded(name) for name in _as_folders(instance or "")}
+        own_folders = {_folded(name) for name in _as_folders(instance or "")}
         for file in files:
             folder = _folder_of(file)
-            is_own = len(folders) > 1 and folder != top and _folded(folder.name) not in of_instance
+            is_own = len(folders) > 1 and folder != top and _folded(folder.name) not in own_folders
             only = users[0] if len(users) == 1 else None
             yield file, names_by_file[file] or only or (_composed(folder.name) if is_own else UNNAMED_DATABASE)
-
-
-def _each_result_set(parts: _Parts) -> Iterator[tuple[str, FoundResultSet]]:
-    return ((file, part) for file, result_sets in parts.items() for part in result_sets)
 
 
 def _known_databases(parts: Sequence[FoundResultSet]) -> list[str]:
@@ -268,14 +263,13 @@ def _files_by_name(names: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _say_several(
-    parts: _Parts, instance_by_file: Mapping[str, str | None], databases: Mapping[str, str]
+    parts: Sequence[FoundResultSet], instance_by_file: Mapping[str, str | None], databases: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield a note if several files have one view and database that no column names: the newest counts."""
     counts = Counter(
-        (part.view.name, instance_by_file[file], name)
-        for file, name in databases.items()
-        for part in parts[file]
-        if part.view.per_database
+        (part.view.name, instance_by_file[part.file], databases[part.file])
+        for part in parts
+        if part.view.per_database and part.file in databases
     )
     for (view, instance, _), number in counts.items():
         if number > 1:

@@ -84,11 +84,6 @@ def older_import(older_parts: Sequence[str]) -> InputError:
     )
 
 
-def time_to_come(files: Sequence[str], hint: str) -> InputError:
-    """Return the error that times in files lie in the future."""
-    return InputError(f"a time is in the future: {join_bounded(files, 'file')}", hint)
-
-
 def unfit_journal(begun: str, why: str) -> InputError:
     """Return the error for an import that was ended half-way and cannot be completed any more."""
     return InputError(
@@ -145,4 +140,4 @@ def find_scripts_to_come(times: Iterable[tuple[str, datetime]], now: datetime) -
 def refuse_to_come(phrases: Sequence[str], hint: str) -> None:
     """Raise InputError where there is any."""
     if phrases:
-        raise time_to_come(phrases, hint)
+        raise InputError(f"a time is in the future: {join_bounded(phrases, 'file')}", hint)

@@ -223,12 +223,16 @@ def _find_lack(path: FilePlace) -> str | None:
     if path.suffix.lower() not in _TEXT:
         return None
     for line in lines_of(read_text(path).text)[:_HEADS]:
-        for separator in (*SEPARATORS, None):
-            names = [cell.strip(' "').lower() for cell in line[:_LONGEST_HEADER].split(separator)]
+        for names in _possible_cells(line[:_LONGEST_HEADER].lower()):
             view = find_nearest_view(names)
             if view is not None:
                 return f"{say_lack(view, names)}: export it with {query_of(view)}"
     return None
+
+
+def _possible_cells(line: str) -> Iterator[list[str]]:
+    """Yield the cells of a line by each separator."""
+    return ([cell.strip(' "') for cell in line.split(separator)] for separator in (*SEPARATORS, None))
 
 
 def _limit_sentences(sentences: Sequence[str], kind: str) -> list[str]:
@@ -456,10 +460,7 @@ def _tells_its_view(text: str) -> bool:
 def _is_header_of_a_view(line: str) -> bool:
     """Return whether a line has column names that identify a view, with any separator."""
     lowered = line[:_LONGEST_HEADER].lower()
-    if not any(name in lowered for name in _TELLING):
-        return False
-    cells = (lowered.split(separator) for separator in (*SEPARATORS, None))
-    return any(find_view_by_columns([cell.strip(' "') for cell in names]) is not None for names in cells)
+    return any(name in lowered for name in _TELLING) and any(map(find_view_by_columns, _possible_cells(lowered)))
 
 
 def _json_tells_its_view(text: str) -> bool:

@@ -103,7 +103,9 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
         # Its line end stays, so that the lines keep their numbers.
         text = text[len(first) :]
     if separator_line is not None:
-        return TextLayout(TextForm.SEPARATED, _known_separator(separator_line.group(1), file)), text
+        if separator_line[1] not in SEPARATORS:
+            raise unknown_separator(separator_line[1], file)
+        return TextLayout(TextForm.SEPARATED, separator_line[1]), text
     separator, head = _find_separator(text)
     if separator in _BARS and head.lstrip().startswith(separator):
         has_entities = separator == "|" and _MARKDOWN_RULE.search(text) is not None and "+-" not in text
@@ -126,12 +128,6 @@ def _without_margin(text: str) -> str:
     text = _PROMPTS.sub("", text)
     indented = _INDENTED_DASHES.search(text)
     return text if indented is None else text.replace("\n" + indented[1], "\n").removeprefix(indented[1])
-
-
-def _known_separator(character: str, file: str) -> str:
-    if character not in SEPARATORS:
-        raise unknown_separator(character, file)
-    return character
 
 
 def unknown_separator(character: str, file: str) -> InputError:

@@ -198,7 +198,7 @@ def _json(stream: IO[str], file: str) -> Iterator[RawEvent]:
     """Yield events from objects, one a line, or from a whole array of them."""
     first = stream.readline()
     if not first.lstrip().startswith("["):
-        for number, line in enumerate(_lines(first, stream), start=1):
+        for number, line in enumerate(chain([first], stream), start=1):
             if line.strip():
                 yield _of_value(f"{file}, row {number}", _value(line))
         return
@@ -207,11 +207,6 @@ def _json(stream: IO[str], file: str) -> Iterator[RawEvent]:
         raise unreadable_file(file, "it is neither a JSON array of objects nor an object a line")
     for number, value in enumerate(document, start=1):
         yield _of_value(f"{file}, row {number}", value)
-
-
-def _lines(first: str, stream: IO[str]) -> Iterator[str]:
-    yield first
-    yield from stream
 
 
 def _value(text: str) -> object:

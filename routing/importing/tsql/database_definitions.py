@@ -72,7 +72,7 @@ def create_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptS
         raise RefusalError(f"the contents of the copied database {quote(name)} are not in the script")
     if "SNAPSHOT" in words:
         raise RefusalError(f"{quote(name)} is a snapshot with the routes of its source")
-    return [CreateDatabase(file=place.file, line=place.line, database=place.database, name=name)]
+    return [CreateDatabase(*place.parts, name)]
 
 
 def attached(name: str) -> RefusalError:
@@ -90,16 +90,7 @@ def drop_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSta
     while cursor.take_sign(","):
         names.append(cursor.name("database name"))
     cursor.end_of_statement()
-    return [
-        DropDatabase(
-            file=place.file,
-            line=place.line,
-            database=place.database,
-            name=name,
-            if_exists=if_exists,
-        )
-        for name in names
-    ]
+    return [DropDatabase(*place.parts, name, if_exists=if_exists) for name in names]
 
 
 def alter_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
@@ -111,7 +102,7 @@ def alter_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSt
     statements: list[ScriptStatement] = []
     if cursor.take_words("MODIFY", "NAME"):
         cursor.expect_sign("=")
-        statements.append(rename(place, name, cursor.name("new database name")))
+        statements.append(RenameDatabase(*place.parts, name, new_name=cursor.name("new database name")))
         cursor.end_of_statement()
     elif cursor.take_words("SET"):
         statements = [
@@ -135,11 +126,6 @@ def _is_left_over(cursor: LexemeCursor) -> bool:
         return lexeme.text in "-./"
     is_word = lexeme.kind in (LexemeKind.WORD, LexemeKind.NAME) and find_unknown_variable(lexeme.text) is None
     return lexeme.upper in _NO_CLAUSES or (is_word and cursor.peek(1).upper in ("SET", "MODIFY"))
-
-
-def rename(place: StatementPlace, name: str, new_name: str) -> RenameDatabase:
-    """Return the statement that gives a database another name."""
-    return RenameDatabase(file=place.file, line=place.line, database=place.database, name=name, new_name=new_name)
 
 
 def _read_altered_name(cursor: LexemeCursor, place: StatementPlace) -> tuple[str, RefusalError | None]:
@@ -183,9 +169,8 @@ def _read_option(option: list[Lexeme], place: StatementPlace, name: str) -> list
     missing = find_unknown_variable(first.text)
     if missing is not None:
         raise no_value(missing)
-    file, line, used = place.file, place.line, place.database
     if first.upper in _STATES:
-        return [AlterDatabaseState(file=file, line=line, database=used, name=name, state=first.upper)]
+        return [AlterDatabaseState(*place.parts, name, state=first.upper)]
     correct_name = find_misspelt(first.upper, (*_SETTINGS, *_STATES))
     if correct_name is not None:
         raise UnparsedError(f"a database has no option {quote(first.text)}, but {correct_name}")
@@ -200,7 +185,7 @@ def _read_option(option: list[Lexeme], place: StatementPlace, name: str) -> list
         return []
     if len(option) > 1:
         raise UnparsedError(f"{first.upper} is followed by {quote(option[1].text)}")
-    return [AlterDatabase(file=file, line=line, database=used, name=name, setting=setting)]
+    return [AlterDatabase(*place.parts, name, setting=setting)]
 
 
 def _termination(cursor: LexemeCursor) -> None:
@@ -272,10 +257,8 @@ def create_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptS
         raise RefusalError("LISTENER_PORT is missing", by_server=True)
     return [
         CreateEndpoint(
-            file=place.file,
-            line=place.line,
-            database=place.database,
-            name=name,
+            *place.parts,
+            name,
             for_service_broker=is_broker,
             state=options.state or "STOPPED",
             listener_port=options.listener_port,
@@ -294,10 +277,8 @@ def alter_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSt
     is_broker = None if options.payload is None else options.payload == _SERVICE_BROKER
     return [
         AlterEndpoint(
-            file=place.file,
-            line=place.line,
-            database=place.database,
-            name=name,
+            *place.parts,
+            name,
             for_service_broker=is_broker,
             state=options.state,
             listener_port=options.listener_port,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from routing.importing.tsql.database_definitions import attached, rename
+from routing.importing.tsql.database_definitions import attached
 from routing.importing.tsql.definitions import StatementPlace
 from routing.importing.tsql.instance_state import DATABASES, NamedRows
 from routing.importing.tsql.script_statements import (
@@ -98,34 +98,34 @@ def _text(arguments: Arguments, parameter: str, default: str | None = None) -> s
 
 def _detach(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
     name = _text(arguments, "dbname")
-    return [DetachDatabase(file=place.file, line=place.line, database=place.database, name=name)]
+    return [DetachDatabase(*place.parts, name)]
 
 
 def _remove(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
     name = _text(arguments, "dbname")
-    return [DropDatabase(file=place.file, line=place.line, database=place.database, name=name)]
+    return [DropDatabase(*place.parts, name)]
 
 
 def _attach(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
     raise attached(_text(arguments, "dbname"))
 
 
-def _rename_database(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
-    return [rename(place, _unquoted(_text(arguments, "dbname")), _unquoted(_text(arguments, "newname")))]
+def _rename_database(arguments: Arguments, place: StatementPlace, named: str = "dbname") -> list[ScriptStatement]:
+    new_name = _unquoted(_text(arguments, "newname"))
+    return [RenameDatabase(*place.parts, _unquoted(_text(arguments, named)), new_name=new_name)]
 
 
 def _rename_object(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
     if _text(arguments, "objtype", "").lower() != "database":
         return []
-    return [rename(place, _unquoted(_text(arguments, "objname")), _unquoted(_text(arguments, "newname")))]
+    return _rename_database(arguments, place, "objname")
 
 
 def _set_option(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
     option = _STATES.get(_text(arguments, "optname", "").lower())
     if option is None:
         return []
-    name, file = _text(arguments, "dbname"), place.file
-    return [AlterDatabaseState(file=file, line=place.line, database=place.database, name=name, state=option)]
+    return [AlterDatabaseState(*place.parts, _text(arguments, "dbname"), state=option)]
 
 
 def _unquoted(name: str) -> str:

@@ -42,6 +42,11 @@ class StatementPlace:
     database: str | None
     scripted_at: datetime
 
+    @property
+    def parts(self) -> tuple[str, int, str | None]:
+        """The place as the first arguments of each statement."""
+        return self.file, self.line, self.database
+
 
 def create_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """Read CREATE ROUTE name [AUTHORIZATION owner] WITH options in any order, and check it."""
@@ -50,16 +55,7 @@ def create_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStat
     owner = _owner(cursor)
     options = _route_options(cursor, place)
     check_route(options.service_name, options.broker_instance, options.address, options.mirror_address)
-    return [
-        CreateRoute(
-            file=place.file,
-            line=place.line,
-            database=place.database,
-            name=name,
-            owner=owner,
-            options=options,
-        )
-    ]
+    return [CreateRoute(*place.parts, name, owner=owner, options=options)]
 
 
 def alter_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
@@ -67,7 +63,7 @@ def alter_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptState
     cursor.expect_words("ALTER", "ROUTE")
     name = cursor.name("route name")
     options = _route_options(cursor, place, takes_commas_out=True)
-    return [AlterRoute(file=place.file, line=place.line, database=place.database, name=name, options=options)]
+    return [AlterRoute(*place.parts, name, options=options)]
 
 
 def create_service(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
@@ -80,7 +76,7 @@ def create_service(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSt
     if cursor.at_sign("("):
         cursor.group()
     cursor.end_of_statement()
-    return [CreateService(file=place.file, line=place.line, database=place.database, name=name, owner=owner)]
+    return [CreateService(*place.parts, name, owner=owner)]
 
 
 def drop(kind: type[DropRoute] | type[DropService] | type[DropEndpoint], noun: str) -> Definition:
@@ -92,7 +88,7 @@ def drop(kind: type[DropRoute] | type[DropService] | type[DropEndpoint], noun: s
             raise UnparsedError(f"DROP {noun} has no clause IF EXISTS")
         name = cursor.name(f"{noun.lower()} name")
         cursor.end_of_statement()
-        return [kind(file=place.file, line=place.line, database=place.database, name=name)]
+        return [kind(*place.parts, name)]
 
     return read
 

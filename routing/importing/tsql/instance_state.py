@@ -80,7 +80,7 @@ _Row = TypeVar("_Row", RouteState, DatabaseState)
 class NamedRows:
     """The rows by name: of routes and databases in any case, of services exactly.
 
-    ``endpoint`` and ``other_endpoints`` are as in InstanceState.
+    ``endpoint`` is as in InstanceState, and ``others`` are its ``other_endpoints`` by folded name.
     """
 
     def __init__(self, state: InstanceState) -> None:
@@ -89,7 +89,7 @@ class NamedRows:
         self._databases: dict[str, list[DatabaseState]] = {}
         self._spellings: dict[str, str] = {}
         self.endpoint = state.endpoint
-        self._others: dict[str, str] = {name.casefold(): name for name in state.other_endpoints}
+        self.others: dict[str, str] = {name.casefold(): name for name in state.other_endpoints}
         self._stated_names: set[tuple[str, str, str]] = set()
         for database in state.databases:
             self.put_database(database)
@@ -119,13 +119,14 @@ class NamedRows:
             or key in self._stated_names
         )
 
-    def _note_stated(self, view: str, database: str, name: str) -> None:
+    def note_stated(self, view: str, database: str, name: str) -> None:
+        """Note that the script shows whether an object exists."""
         self._stated_names.add((view, database.casefold(), name if view == SERVICES else name.casefold()))
 
     def note_new_database(self, name: str) -> None:
         """Note that the script created a database, so that all of its contents are known."""
         for view in (ROUTES, SERVICES):
-            self._note_stated(view, name, "")
+            self.note_stated(view, name, "")
 
     def state(self) -> InstanceState:
         """Return the state as one value."""
@@ -134,7 +135,7 @@ class NamedRows:
             services=tuple(self._services.values()),
             databases=tuple(database for rows in self._databases.values() for database in rows),
             endpoint=self.endpoint,
-            other_endpoints=frozenset(self._others.values()),
+            other_endpoints=frozenset(self.others.values()),
             in_part=self._in_part,
             complete_views=frozenset(self._whole | {key[:2] for key in self._stated_names if key[2] == ""}),
         )
@@ -150,15 +151,7 @@ class NamedRows:
 
     def is_other_endpoint(self, name: str) -> bool:
         """Return True if this is the name of an endpoint for something other than Service Broker."""
-        return name.casefold() in self._others
-
-    def put_other_endpoint(self, name: str) -> None:
-        """Add an endpoint for something else."""
-        self._others[name.casefold()] = name
-
-    def remove_other_endpoint(self, name: str) -> None:
-        """Remove an endpoint for something else."""
-        self._others.pop(name.casefold(), None)
+        return name.casefold() in self.others
 
     def database(self, name: str) -> DatabaseState | None:
         """Return the database with this name. Exact case wins among names that differ only in case."""
@@ -181,49 +174,33 @@ class NamedRows:
         key = (route.database_name.casefold(), route.name.casefold())
         rows = [row for row in self._routes.get(key, []) if row is not instead_of]
         self._routes[key] = [*rows, route]
-        self._spell_first(route.database_name)
-        self._note_stated(ROUTES, *key)
+        self._spellings.setdefault(key[0], route.database_name)
+        self.note_stated(ROUTES, *key)
 
     def put_service(self, service: ServiceState) -> None:
         """Add or replace a service."""
         folded = service.database_name.casefold()
         self._services[(folded, service.name)] = service
-        self._spell_first(service.database_name)
-        self._note_stated(SERVICES, folded, service.name)
+        self._spellings.setdefault(folded, service.database_name)
+        self.note_stated(SERVICES, folded, service.name)
 
     def put_database(self, database: DatabaseState, instead_of: DatabaseState | None = None) -> None:
         """Add a database, in the place of another if given."""
         key = database.name.casefold()
         rows = [row for row in self._databases.get(key, []) if row is not instead_of]
         self._databases[key] = [*rows, database]
-        self._spell_first(database.name)
-        self._note_stated(DATABASES, "", key)
-
-    def _spell_first(self, name: str) -> None:
-        if name.casefold() not in self._spellings:
-            self._spellings[name.casefold()] = name
+        self._spellings.setdefault(key, database.name)
+        self.note_stated(DATABASES, "", key)
 
     def remove_route(self, route: RouteState) -> None:
         """Remove a route."""
         key = (route.database_name.casefold(), route.name.casefold())
-        rows = [row for row in self._routes[key] if row is not route]
-        if rows:
-            self._routes[key] = rows
-        else:
-            self._routes.pop(key, None)
-        self._note_stated(ROUTES, *key)
-
-    def note_no_route(self, database: str, name: str) -> None:
-        """Note that the route no longer exists, if it did."""
-        self._note_stated(ROUTES, database, name)
+        self._routes[key] = [row for row in self._routes[key] if row is not route]
+        self.note_stated(ROUTES, *key)
 
     def remove_service(self, service: ServiceState) -> None:
         """Remove a service."""
         self._services.pop((service.database_name.casefold(), service.name), None)
-
-    def note_no_service(self, database: str, name: str) -> None:
-        """Note that the service no longer exists, if it did."""
-        self._note_stated(SERVICES, database, name)
 
     def remove_database(self, name: str) -> None:
         """Remove a database, with its routes and services."""
@@ -234,7 +211,7 @@ class NamedRows:
             self._routes.pop(key, None)
         for key in [key for key in self._services if key[0] == folded]:
             self._services.pop(key, None)
-        self._note_stated(DATABASES, "", folded)
+        self.note_stated(DATABASES, "", folded)
 
     def rename_database(self, name: str, new_name: str) -> None:
         """Rename a database, together with its routes and services."""
@@ -252,7 +229,7 @@ class NamedRows:
         for service in services:
             self.put_service(replace(service, database_name=new_name))
         for view in is_whole:
-            self._note_stated(view, new_name, "")
+            self.note_stated(view, new_name, "")
 
 
 def _find_whole(state: InstanceState) -> set[tuple[str, str]]:

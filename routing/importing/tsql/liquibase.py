@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from routing.importing.tsql.parse_faults import closes_block, opens_block
@@ -16,6 +16,7 @@ from routing.importing.tsql.sqlcmd import (
     LinePlaces,
     SourceText,
     SqlBatch,
+    TakeBatch,
     read_batches,
 )
 from routing.importing.tsql.tokens import CODE, tokenize
@@ -40,10 +41,7 @@ def is_formatted(text: str) -> bool:
 
 
 def read_any_batches(
-    sources: Sequence[SourceText],
-    variables: Mapping[str, str],
-    include: Include | None,
-    take: Callable[[SqlBatch | StatementProblem], None],
+    sources: Sequence[SourceText], variables: Mapping[str, str], include: Include | None, take: TakeBatch
 ) -> None:
     """Send the batches of a script to ``take``, as `read_batches` does, or those of Liquibase's changesets."""
     if not any(is_formatted(source.text) for source in sources):
@@ -61,12 +59,7 @@ def read_any_batches(
 class ChangesetLines(BatchLines):
     """Reads lines into the batches of changesets. A ``:`` begins no command here."""
 
-    def __init__(
-        self,
-        variables: Mapping[str, str],
-        include: Include | None,
-        take: Callable[[SqlBatch | StatementProblem], None],
-    ) -> None:
+    def __init__(self, variables: Mapping[str, str], include: Include | None, take: TakeBatch) -> None:
         super().__init__(variables, include, take)
         self._changeset: Changeset | None = None
         self._delimiter: str | None = ";"

@@ -87,7 +87,7 @@ class BrokerSetting(Enum):
     ERROR = "ERROR_BROKER_CONVERSATIONS"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ScriptStatement:
     """One statement at its place.
 
@@ -98,7 +98,7 @@ class ScriptStatement:
     line: int
     database: str | None
     name: str
-    doubt: str | None = None
+    doubt: str | None = field(default=None, kw_only=True)
 
     words = "statement"
 

@@ -113,11 +113,12 @@ class SourceText(NamedTuple):
     line: int = 1
 
 
+TakeBatch = Callable[[SqlBatch | StatementProblem], None]
+"""Takes each batch, and each problem of the commands between batches."""
+
+
 def read_batches(
-    sources: Iterable[SourceText],
-    variables: Mapping[str, str],
-    include: Include | None,
-    take: Callable[[SqlBatch | StatementProblem], None],
+    sources: Iterable[SourceText], variables: Mapping[str, str], include: Include | None, take: TakeBatch
 ) -> None:
     """Call ``take`` with each batch of a script's texts, and with each problem of its commands between them."""
     reader = BatchLines(variables, include, take)
@@ -150,12 +151,7 @@ class _PendingText:
 class BatchLines:
     """Reads the lines of a script into batches, as sqlcmd does."""
 
-    def __init__(
-        self,
-        variables: Mapping[str, str],
-        include: Include | None,
-        take: Callable[[SqlBatch | StatementProblem], None],
-    ) -> None:
+    def __init__(self, variables: Mapping[str, str], include: Include | None, take: TakeBatch) -> None:
         self._take = take
         self._given_variables = {name.casefold(): value for name, value in variables.items()}
         self._variables = dict(self._given_variables)

@@ -146,7 +146,7 @@ def _create_endpoint(holdings: NamedRows, statement: CreateEndpoint) -> str | No
     if holdings.is_other_endpoint(statement.name) or _is_called(endpoint, statement.name):
         raise RefusalError("the endpoint already exists", by_server=True)
     if not statement.for_service_broker:
-        holdings.put_other_endpoint(statement.name)
+        holdings.others[statement.name.casefold()] = statement.name
         return None
     if endpoint is not None and (endpoint.name is not None or endpoint.is_message_forwarding_enabled):
         which = "which forwards messages" if endpoint.name is None else quote(endpoint.name)
@@ -181,7 +181,7 @@ def _alter_endpoint(holdings: NamedRows, statement: AlterEndpoint) -> str | None
 def _drop_endpoint(holdings: NamedRows, statement: DropEndpoint) -> None:
     endpoint = holdings.endpoint
     if holdings.is_other_endpoint(statement.name):
-        holdings.remove_other_endpoint(statement.name)
+        holdings.others.pop(statement.name.casefold(), None)
     elif _is_called(endpoint, statement.name):
         holdings.endpoint = None
     elif endpoint is not None and endpoint.name is None:
@@ -252,7 +252,7 @@ def _miss_route(holdings: NamedRows, database: str, statement: AlterRoute | Drop
     if isinstance(statement, AlterRoute):
         why = f"no such route is known in the database {quote(database)}, so its other options are unknown"
         raise UntoldError(why)
-    holdings.note_no_route(database, statement.name)
+    holdings.note_stated(ROUTES, database, statement.name)
     return f"{NOTHING_TELLS} whether the database {quote(database)} has such a route; from here on it has none"
 
 
@@ -282,5 +282,5 @@ def _change_service(holdings: NamedRows, statement: CreateService | DropService)
         return None
     if holdings.knows(SERVICES, database, statement.name):
         raise RefusalError(f"the database {quote(database)} has no such service", _MISSING)
-    holdings.note_no_service(database, statement.name)
+    holdings.note_stated(SERVICES, database, statement.name)
     return f"{NOTHING_TELLS} whether the database {quote(database)} has such a service; from here on it has none"
