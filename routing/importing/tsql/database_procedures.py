@@ -97,13 +97,11 @@ def _text(arguments: Arguments, parameter: str, default: str | None = None) -> s
 
 
 def _detach(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
-    name = _text(arguments, "dbname")
-    return [DetachDatabase(*place.parts, name)]
+    return [DetachDatabase(*place.parts, _text(arguments, "dbname"))]
 
 
 def _remove(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
-    name = _text(arguments, "dbname")
-    return [DropDatabase(*place.parts, name)]
+    return [DropDatabase(*place.parts, _text(arguments, "dbname"))]
 
 
 def _attach(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:

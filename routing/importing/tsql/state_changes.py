@@ -46,32 +46,12 @@ from routing.importing.tsql.script_statements import (
 DEFAULT_ROUTE = "AutoCreatedLocal"
 """The route to LOCAL that the server puts into each new database."""
 
-OF_DATABASES = (
-    *(CreateDatabase, DropDatabase, DetachDatabase),
-    *(RenameDatabase, AlterDatabase, AlterDatabaseState),
-)
-
 _DATABASE_EXISTS, _NONE_TO_DROP, _NONE_TO_ALTER, _NONE_TO_DETACH = 1801, 3701, 5011, 15010
 _NEW_ID = "the server creates its service_broker_guid, which only an export of sys.databases shows"
 _ENDED = "its conversations end with an error: its dialogs and messages stay in the tables until the next export"
 _MOVED = (
     "its routes and services are renamed too; its dialogs and messages keep the old name until the next export"
 )
-
-
-def change_database(holdings: NamedRows, statement: ScriptStatement) -> str | None:
-    """Apply one statement of OF_DATABASES, and return a remark or None."""
-    if isinstance(statement, CreateDatabase):
-        return _create(holdings, statement.name)
-    if isinstance(statement, (DropDatabase, DetachDatabase)):
-        return _drop(holdings, statement)
-    if isinstance(statement, RenameDatabase):
-        return _rename(holdings, statement)
-    if isinstance(statement, AlterDatabase):
-        return _set_broker(holdings, statement)
-    if isinstance(statement, AlterDatabaseState):
-        return f"SET {statement.state} is reported but not applied: no table stores it"
-    raise TypeError(f"no change is known for {type(statement).__name__}")
 
 
 def _create(holdings: NamedRows, name: str) -> str:
@@ -125,20 +105,8 @@ def _no_database_to_alter(holdings: NamedRows, name: str) -> RefusalError:
 # Apply statements to an instance's endpoints. Refused ones raise RefusalError.
 
 
-OF_ENDPOINTS = (CreateEndpoint, AlterEndpoint, DropEndpoint)
-
 _ENDPOINT_MISSING, _SECOND = 15151, 7862
 _NO_TABLE = "no table stores whether an endpoint is STARTED"
-
-
-def change_endpoint(holdings: NamedRows, statement: CreateEndpoint | AlterEndpoint | DropEndpoint) -> str | None:
-    """Apply one statement, and return a remark or None."""
-    if isinstance(statement, CreateEndpoint):
-        return _create_endpoint(holdings, statement)
-    if isinstance(statement, AlterEndpoint):
-        return _alter_endpoint(holdings, statement)
-    _drop_endpoint(holdings, statement)
-    return None
 
 
 def _create_endpoint(holdings: NamedRows, statement: CreateEndpoint) -> str | None:
@@ -178,7 +146,7 @@ def _alter_endpoint(holdings: NamedRows, statement: AlterEndpoint) -> str | None
     return remark
 
 
-def _drop_endpoint(holdings: NamedRows, statement: DropEndpoint) -> None:
+def _drop_endpoint(holdings: NamedRows, statement: DropEndpoint) -> str | None:
     endpoint = holdings.endpoint
     if holdings.is_other_endpoint(statement.name):
         holdings.others.pop(statement.name.casefold(), None)
@@ -188,6 +156,7 @@ def _drop_endpoint(holdings: NamedRows, statement: DropEndpoint) -> None:
         raise UntoldError("whether it is the SERVICE_BROKER endpoint is not known")
     else:
         raise RefusalError("the instance has no such endpoint", _ENDPOINT_MISSING)
+    return None
 
 
 def _is_called(endpoint: EndpointState | None, name: str) -> bool:
@@ -207,10 +176,22 @@ def change(holdings: NamedRows, statement: ScriptStatement) -> str | None:
         return _change_route(holdings, statement)
     if isinstance(statement, (CreateService, DropService)):
         return _change_service(holdings, statement)
-    if isinstance(statement, OF_DATABASES):
-        return change_database(holdings, statement)
-    if isinstance(statement, OF_ENDPOINTS):
-        return change_endpoint(holdings, statement)
+    if isinstance(statement, CreateEndpoint):
+        return _create_endpoint(holdings, statement)
+    if isinstance(statement, AlterEndpoint):
+        return _alter_endpoint(holdings, statement)
+    if isinstance(statement, DropEndpoint):
+        return _drop_endpoint(holdings, statement)
+    if isinstance(statement, CreateDatabase):
+        return _create(holdings, statement.name)
+    if isinstance(statement, (DropDatabase, DetachDatabase)):
+        return _drop(holdings, statement)
+    if isinstance(statement, RenameDatabase):
+        return _rename(holdings, statement)
+    if isinstance(statement, AlterDatabase):
+        return _set_broker(holdings, statement)
+    if isinstance(statement, AlterDatabaseState):
+        return f"SET {statement.state} is reported but not applied: no table stores it"
     raise TypeError(f"no change is known for {type(statement).__name__}")
 
 
@@ -230,7 +211,7 @@ def _change_route(holdings: NamedRows, statement: CreateRoute | AlterRoute | Dro
         return None
     route = holdings.route(database, statement.name)
     if route is None:
-        return _miss_route(holdings, database, statement)
+        return _miss(holdings, ROUTES, database, statement)
     if isinstance(statement, DropRoute):
         holdings.remove_route(route)
         return None
@@ -245,15 +226,16 @@ def _change_route(holdings: NamedRows, statement: CreateRoute | AlterRoute | Dro
     return None
 
 
-def _miss_route(holdings: NamedRows, database: str, statement: AlterRoute | DropRoute) -> str:
-    """Apply ALTER or DROP to an unknown route, and return a remark if SQL Server may accept it."""
-    if holdings.knows(ROUTES, database, statement.name):
-        raise RefusalError(f"the database {quote(database)} has no such route", _MISSING)
+def _miss(holdings: NamedRows, view: str, database: str, statement: ScriptStatement) -> str:
+    """Apply ALTER or DROP to an unknown object, and return a remark if SQL Server may accept it."""
+    noun = "route" if view == ROUTES else "service"
+    if holdings.knows(view, database, statement.name):
+        raise RefusalError(f"the database {quote(database)} has no such {noun}", _MISSING)
     if isinstance(statement, AlterRoute):
         why = f"no such route is known in the database {quote(database)}, so its other options are unknown"
         raise UntoldError(why)
-    holdings.note_stated(ROUTES, database, statement.name)
-    return f"{NOTHING_TELLS} whether the database {quote(database)} has such a route; from here on it has none"
+    holdings.note_stated(view, database, statement.name)
+    return f"{NOTHING_TELLS} whether the database {quote(database)} has such a {noun}; from here on it has none"
 
 
 def _alter(route: RouteState, statement: CreateRoute | AlterRoute) -> RouteState:
@@ -280,7 +262,4 @@ def _change_service(holdings: NamedRows, statement: CreateService | DropService)
     if service is not None:
         holdings.remove_service(service)
         return None
-    if holdings.knows(SERVICES, database, statement.name):
-        raise RefusalError(f"the database {quote(database)} has no such service", _MISSING)
-    holdings.note_stated(SERVICES, database, statement.name)
-    return f"{NOTHING_TELLS} whether the database {quote(database)} has such a service; from here on it has none"
+    return _miss(holdings, SERVICES, database, statement)
