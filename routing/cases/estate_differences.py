@@ -9,7 +9,7 @@ The path is equal if this holds for every instance in both directions, and addre
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -322,14 +322,9 @@ def _find_senders_out(network: EstateNetwork) -> Iterator[str]:
 def find_hiding(diff_sides: DiffSides) -> list[str]:
     """Return the instances without a known address that may hide changes (`PathDifference.find_hiding`)."""
     settings = diff_sides.before.settings, diff_sides.after.settings
-    if all(all(map(any, _address_lists(one))) for one in settings):
+    if all(any(addresses or ()) for one in settings for addresses in one["instances"].values["addresses"]):
         return []
     return PathDifference.of(diff_sides, find_affected(diff_sides)).find_hiding()
-
-
-def _address_lists(settings: Mapping[str, TableColumns]) -> list[Sequence[str | None]]:
-    """Return the addresses of each instance."""
-    return [addresses or () for addresses in settings["instances"].values["addresses"]]
 
 
 def _routes(instance: SqlInstance) -> Iterator[EstateRoute]:

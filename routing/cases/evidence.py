@@ -323,11 +323,9 @@ def try_scripts(
 
 
 def _known_instances(evidence: FileEvidence, options: FileOptions) -> KnownInstances:
-    named_instance = {} if options.instance is None else {options.instance: ()}
-    return {
-        **named_instance,
-        **{row["instance_name"]: row["addresses"] or () for row in evidence.rows["instances"]},
-    }
+    named = options.stand_ins.instance_name
+    known = {row["instance_name"]: row["addresses"] or () for row in evidence.rows["instances"]}
+    return known if named is None else {named: (), **known}
 
 
 def _of_exports(

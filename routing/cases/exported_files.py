@@ -243,16 +243,12 @@ def _note_defaults(
     """Yield a note on each kind of thing that no column says."""
     if times:
         shown = [f"{file}: {format_time(at.replace(microsecond=0))}" for file, at in times.items()]
-        yield f"there is no exported_at, so the file's time is used (--exported-at): {_files(shown)}"
+        yield f"there is no exported_at, so the file's time is used (--exported-at): {join_bounded(shown, 'file')}"
     for name, files in _files_by_name(instances).items():
-        yield f"there is no instance_name, so {quote(name)} is used (--instance): {_files(files)}"
+        yield f"there is no instance_name, so {quote(name)} is used (--instance): {join_bounded(files, 'file')}"
     for name, files in _files_by_name(databases).items():
         shown_name = quote(name) if name != UNNAMED_DATABASE else "an unnamed one"
-        yield f"there is no database_name, so {shown_name} is used (--database): {_files(files)}"
-
-
-def _files(shown: Sequence[str]) -> str:
-    return join_bounded(shown, "file")
+        yield f"there is no database_name, so {shown_name} is used (--database): {join_bounded(files, 'file')}"
 
 
 def _files_by_name(names: Mapping[str, str]) -> dict[str, list[str]]:
@@ -338,11 +334,6 @@ class FileOptions:
     by_file: bool = False
     clock: datetime | None = None
     environment: str | None = None
-
-    @property
-    def instance(self) -> str | None:
-        """The instance of scripts that name none."""
-        return self.stand_ins.instance_name
 
 
 def read_exports(paths: Sequence[str], options: FileOptions) -> tuple[CatalogExport, FileOptions]:

@@ -62,7 +62,7 @@ class EstateKnowledge:
             services = self.services(instance, database)
             if services is not None:
                 yield services
-        if self._has_messages(instance, database) and not self._was_exported(
+        if (instance, database) in self._queues and not self._was_exported(
             "conversation_endpoints", instance, database
         ):
             yield KnowledgeGap(instance, database, MissingKnowledge.ENDPOINTS_OF_DIALOGS)
@@ -167,9 +167,6 @@ class EstateKnowledge:
             if self._endpoint(name) in OF_ADDRESSES:
                 by_machine.setdefault(text.machine_of(name), []).append(name)
         return by_machine
-
-    def _has_messages(self, instance: str, database: str) -> bool:
-        return (instance, database) in self._queues
 
     @cached_property
     def _rows(self) -> dict[str, dict[str, object]]:

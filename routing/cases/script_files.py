@@ -279,7 +279,9 @@ def read_text_by_instance(
         )
 
     servers = outline_of_text(text, file, options.variables).servers
-    yield from _split_by_instance(file, servers, read, instance or options.instance, known_instances, notes)
+    yield from _split_by_instance(
+        file, servers, read, instance or options.stand_ins.instance_name, known_instances, notes
+    )
 
 
 @dataclass(frozen=True)
@@ -306,7 +308,9 @@ class _ScriptReader:
         """Yield the parts of a file for each instance. Raises InputError."""
         options = self.options
         by_file = str(file) if options.by_file else None
-        own_instance = instance or find_in_folders(file, self.known_instances) or options.instance or by_file
+        own_instance = (
+            instance or find_in_folders(file, self.known_instances) or options.stand_ins.instance_name or by_file
+        )
 
         def read(servers: Collection[str | None]) -> ReadScript:
             return read_file(

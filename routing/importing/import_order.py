@@ -159,7 +159,7 @@ def find_first(
     """
     imported, scripted = set(), set()
     for row in imports:
-        if speaks_of_routes(row):
+        if "routes" in _subjects(row):
             imported.add(row["instance_name"])
         if not is_of_view(row):
             scripted.add(row["instance_name"])
@@ -177,11 +177,6 @@ def say_lost(instances_lost: Collection[str]) -> list[str]:
     )
     why = f"tables.routes has routes of {names}, but tables.imports has no import of them"
     return [f"{why}: this import does not count as the first, so new routes are valid from its own time on"]
-
-
-def speaks_of_routes(row: TableRow) -> bool:
-    """Return True if a row of ``imports`` is of routes."""
-    return "routes" in _subjects(row)
 
 
 @dataclass(frozen=True)
@@ -204,18 +199,13 @@ class TakenBack:
         return all_changes
 
 
-def find_ahead(imports: Iterable[TableRow], latest: datetime) -> set[str]:
-    """Return the instances with an import at a time after ``latest``, in the future."""
-    return {row["instance_name"] for row in imports if row["exported_at"] > latest}
-
-
 def take_back(routes: Sequence[TableRow], imports: Iterable[TableRow], latest: datetime) -> TakenBack:
     """Return the routes without the changes of imports at times after ``latest``.
 
     Versions that these imports opened are removed, and versions that they closed are open again. Other instances
     keep all routes, such as planned ones.
     """
-    instances = find_ahead(imports, latest)
+    instances = {row["instance_name"] for row in imports if row["exported_at"] > latest}
     if not instances:
         return TakenBack(routes, routes)
     remaining: list[TableRow] = []

@@ -101,11 +101,6 @@ FAMILIES: dict[str, Callable[[LintEvidence], Iterable[LintFinding]]] = {
 }
 
 
-def find_in_families(evidence: LintEvidence) -> set[LintFinding]:
-    """Return the findings of all families."""
-    return {finding for family in FAMILIES.values() for finding in family(evidence)}
-
-
 # Convert findings to sorted rows in full columns, without suppressed ones.
 
 
@@ -240,7 +235,7 @@ def find_all(
         evidence = LintEvidence(
             estate, answers_of(estate), follower, hazards, used, list(changed), dialogs_of, route_rows
         )
-        return find_in_families(evidence)
+        return {finding for family in FAMILIES.values() for finding in family(evidence)}
 
 
 Moment = tuple[Mapping[str, TableColumns], int]
