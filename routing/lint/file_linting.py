@@ -308,7 +308,7 @@ def _read(paths: Sequence[str], options: FileOptions, now: datetime) -> FileEvid
     export, options = read_exports(exports, options)
     if not export.rows and not scripts.all_files:
         raise InputError(
-            f"there is neither an export nor a script in {say_unread(paths, export.notes)}",
+            f"there is neither an export nor a script in {say_unread(paths, [*export.rejected, *export.notes])}",
             "name files of exports, files that end in .sql, or folders of them",
         )
     # A file in another language does not prevent linting the others.

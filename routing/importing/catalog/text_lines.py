@@ -125,7 +125,7 @@ def _without_margin(text: str) -> str:
         text = _MARKS.sub("", text)
     if text.lstrip().startswith(">") and all(line.lstrip()[:1] in ("", ">") for line in lines_of(text)):
         text = _QUOTE_SIGNS.sub("", text)
-    text = _PROMPTS.sub("", text)
+    text = _PROMPTS.sub("", text) if "1> " in text else text
     indented = _INDENTED_DASHES.search(text)
     return text if indented is None else text.replace("\n" + indented[1], "\n").removeprefix(indented[1])
 
