@@ -376,21 +376,22 @@ def _without_copies(result_sets: Sequence[FoundResultSet], notes: list[str]) -> 
     folders of copies could seem to be others.
     """
     parts = [part for part in result_sets if _HANDLE in part.rows.columns and len(part.rows.rows)]
-    parts.sort(key=lambda part: (len(Path(part.file).parts), -_time_of(part.file).timestamp()))
+    times = {part.file: _time_of(part.file) for part in parts}
+    parts.sort(key=lambda part: (times[part.file], part.file), reverse=True)
     first_by_key: dict[object, FoundResultSet] = {}
     left_out: dict[int, str] = {}
-    for part in parts:
+    for part in sorted(parts, key=lambda part: len(Path(part.file).parts)):
         first = first_by_key.setdefault((part.view.name, *part.rows.rows.column(_HANDLE)), part)
         if first is not part and have_equal_rows([first.rows, part.rows]):
             left_out[id(part)] = f"it has the same rows as {first.file}"
     newest_by_handle: dict[object, FoundResultSet] = {}
-    for part in sorted(parts, key=lambda part: _time_of(part.file), reverse=True):
+    for part in parts:
         if id(part) in left_out or not any(_lacks(part, name) for name in part.view.added_columns):
             continue
         keys = [(part.view.name, handle) for handle in part.rows.rows.column(_HANDLE)]
-        newest = [newest_by_handle.setdefault(key, part) for key in keys]
-        newer = max(newest, key=lambda part: _time_of(part.file))
-        if _time_of(newer.file) > _time_of(part.file):
+        others = [newest_by_handle.setdefault(key, part) for key in keys]
+        newer = next((other for other in others if other is not part), part)
+        if times[newer.file] > times[part.file] or _folder_of(newer.file) != _folder_of(part.file):
             left_out[id(part)] = f"{newer.file} is newer and has the same conversations"
     notes += [f"{part.file}: not read, {left_out[id(part)]}" for part in parts if id(part) in left_out]
     return [part for part in result_sets if id(part) not in left_out]

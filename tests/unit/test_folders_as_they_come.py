@@ -245,7 +245,7 @@ def test_a_copy_of_a_queue_is_not_counted_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["HUB/old/queue.txt", "HUB/2026-01-05/q.txt", "backup/queue.txt"])
-@pytest.mark.parametrize("hour", [3, 21])
+@pytest.mark.parametrize("hour", [3, 18, 21])
 @pytest.mark.parametrize("number", ["0", "7"])
 def test_an_earlier_queue_in_another_folder_is_not_counted_again(
     name: str, hour: int, number: str, tmp_path: Path
