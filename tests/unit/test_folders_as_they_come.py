@@ -161,10 +161,16 @@ def test_a_broken_export_in_a_folder_is_named_and_skipped(
     assert cli.main(["lint", str(tmp_path / name)]) == 2
 
 
-@pytest.mark.parametrize("name", ["transmission_queue.json", "x.json"])
-def test_messages_of_a_broken_queue_count_as_unknown(name: str, tmp_path: Path) -> None:
-    broken = '[{"to_service_name": "//b", "transmission_status": ""'
-    write(tmp_path, {**EXPORTS, f"HUB/{name}": broken})
+BROKEN_QUEUE = '[{"to_service_name": "//b", "transmission_status": ""'
+LIST = "conversation_handle : 1\nto_service_name     : //b\ntransmission_status : \n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("transmission_queue.json", BROKEN_QUEUE), ("x.json", BROKEN_QUEUE), ("x.txt", LIST)],
+)
+def test_messages_of_a_broken_queue_count_as_unknown(name: str, text: str, tmp_path: Path) -> None:
+    write(tmp_path, {**EXPORTS, f"HUB/{name}": text})
     assert check([str(tmp_path)]).evidence.log.unread_queues == (str(tmp_path / "HUB" / name),)
 
 

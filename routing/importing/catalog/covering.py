@@ -72,12 +72,8 @@ def _addresses(covered: CoveredRows, row: TableRow, ports: Mapping[tuple[str, in
         covered.notes.append(
             f"{row['place']}: no network name of {instance} is known; give its addresses with --address"
         )
-    addresses = [f"tcp://{_host(name)}:{port}" for name in names]
-    return [address for address in addresses if is_tcp(address)]
-
-
-def _host(name: str) -> str:
-    return f"[{name}]" if ":" in name and not name.startswith("[") else name
+    hosts = (f"[{name}]" if ":" in name and not name.startswith("[") else name for name in names)
+    return [address for host in hosts if is_tcp(address := f"tcp://{host}:{port}")]
 
 
 def cover(export: CatalogExport, spelling: NameSpelling, addresses: Sequence[str] = ()) -> CoveredRows:

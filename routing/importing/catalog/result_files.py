@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from routing.errors import InputError, first_sentence, quote
@@ -107,6 +108,7 @@ _JSON, _PARQUET = {".json", ".jsonl", ".ndjson"}, {".parquet"}
 _ENDINGS = ", ".join(sorted(_TEXT | _JSON | _PARQUET))
 _SHOWN, _LONGEST = 20, 200
 _LONGEST_HEADER, _HEADS = 20_000, 100
+_FIRST_WORD = re.compile(r"\W*(\w+)").match
 _TELLING = frozenset((max(ASKED_QUEUE, key=len), *(max(view.known_by, key=len) for view in VIEWS.values())))
 """The longest of the names that each view is known by."""
 
@@ -222,12 +224,15 @@ def _find_lack(path: FilePlace) -> str | None:
     """Name the columns that a text lacks to be an export of a view; None if it is nearly of none."""
     if path.suffix.lower() not in _TEXT:
         return None
-    for line in lines_of(read_text(path).text)[:_HEADS]:
-        for names in _possible_cells(line[:_LONGEST_HEADER].lower()):
-            view = find_nearest_view(names)
-            if view is not None:
-                return f"{say_lack(view, names)}: export it with {query_of(view)}"
-    return None
+    lines = [line[:_LONGEST_HEADER].lower() for line in lines_of(read_text(path).text)[:_HEADS]]
+    for names in chain.from_iterable(map(_possible_cells, lines)):
+        view = find_nearest_view(names)
+        if view is not None:
+            return f"{say_lack(view, names)}: export it with {query_of(view)}"
+    view = find_view_by_columns([word[1] for word in map(_FIRST_WORD, lines) if word])
+    if view is None:
+        return None
+    return f"each cell of sys.{view.name} is on a line of its own: export it with {query_of(view)}"
 
 
 def _possible_cells(line: str) -> Iterator[list[str]]:
