@@ -83,16 +83,15 @@ def lead_elsewhere(stuck: StuckMessage) -> Remedy | None:
 
 
 def lead_back(stuck: StuckMessage) -> Remedy | None:
-    """Advise a route that leads an acknowledgement or a reply back to the instance that sent."""
+    """Advise a route that leads an acknowledgement back to the instance that sent."""
     if stuck.back_to is None or stuck.last.step is MatchingStep.REPLY:
         return None
     instance, database = stuck.back_to
     address = stuck.address_of(instance)
-    what = "reply" if stuck.is_reply else "acknowledgement"
-    effect = "" if stuck.is_reply else ": the sender keeps its messages and sends them again and again"
     cause = (
-        f"No {what} comes back to service {named(stuck.service)} in {named(database)} of instance"
-        f" {named(instance)}{_state_matched_route(stuck)}{effect}."
+        f"No acknowledgement comes back to service {named(stuck.service)} in {named(database)} of instance"
+        f" {named(instance)}{_state_matched_route(stuck)}: the sender keeps its messages and sends them again and"
+        " again."
     )
     if address is None:
         return lead_to(stuck, None, cause, ("Find out its address first.",))

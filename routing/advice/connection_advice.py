@@ -71,7 +71,7 @@ def create_endpoint(status: ReportedStatus) -> Remedy:
     if status.has_no_endpoint(status.instance):
         cause = f"{named(status.instance)} has no Service Broker endpoint to reach another instance."
         return new_endpoint(place, cause, _NEW_ENDPOINT)
-    if status.evidence.views.was_exported("service_broker_endpoints", status.instance):
+    if status.server.was_exported("service_broker_endpoints", status.instance):
         actions = ("These exports have an endpoint of this instance: check that it is STARTED.",)
         return to_fill_in(place, entry.cause, actions, _LIST_ENDPOINTS, _START)
     return new_endpoint(place, entry.cause, entry.actions)

@@ -11,6 +11,7 @@ from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.route_remedies import pin_anew
 from routing.advice.server_remedies import lead_to_listener, lead_to_principal
+from routing.advice.service_remedies import look_for_queue
 from routing.advice.silence_remedies import SilentMessages, find_causes, say_outdated, with_next_steps
 from routing.advice.stuck_messages import AdviceEstate, HopToMend, SentMessage, StuckMessage
 from routing.cases.missing_knowledge import MissingKnowledge, gaps_on
@@ -31,6 +32,8 @@ _SILENCE_ACTIONS = (
     ),
 )
 _SENT_RIGHTLY = "The messages were sent, and every hop is right, there and back."
+_SENT = "The messages were sent, and nothing acknowledges them."
+_FOLLOW = "Run sbroute trace: it follows them from instance to instance, and their acknowledgement back."
 
 
 def find_remedies(
@@ -41,7 +44,6 @@ def find_remedies(
     Copies of the last database come first, because they are the cause whichever hop fails.
     """
     near: dict[NearMiss, None] = {}
-    sent = sent._replace(is_delivered=not path.forward_paths)
     passed_instances = {
         hop.instance_name for possible_path in path.all_paths for hop in possible_path.hop_path.hops
     }
@@ -77,9 +79,7 @@ def find_silence_remedies(
     """
     causes, estate = find_causes(silent), silent.estate
     if path is None:
-        if causes or verdict.outcome in LEAVES:
-            return causes
-        return [with_next_steps(silent, remedy_of(estate.describe_stuck(sent, verdict)))]
+        return causes or [_look_further(silent, verdict)]
     arriving = [
         possible_path for possible_path in path.forward_paths if possible_path.hop_path.ending is Ending.DELIVERED
     ]
@@ -97,12 +97,24 @@ def find_silence_remedies(
     if outdated:
         return [say_outdated(silent, instance) for instance in outdated]
     if path.end is PathEnd.DELIVERED and arriving:
-        mended = _mended_hop(arriving[0], -1)
-        remedy = remedy_of(estate.describe_at_hop(sent, mended, is_return=False))
-        return [with_next_steps(silent, replace(remedy, cause=_SENT_RIGHTLY))]
-    return find_wrong_ports(path.forward_paths, sent, estate) or [
-        Remedy(RemedyPlace(sent.instance, sent.database), _SILENCE_CAUSE, _SILENCE_ACTIONS)
-    ]
+        place = RemedyPlace(arriving[0].hop_path.instance or "", arriving[0].hop_path.database)
+        return [with_next_steps(silent, replace(look_for_queue(place, silent.service), cause=_SENT_RIGHTLY))]
+    return find_wrong_ports(path.forward_paths, sent, estate) or [_export_further(silent)]
+
+
+def _look_further(silent: SilentMessages, verdict: Verdict) -> Remedy:
+    """Return the remedy for messages whose path was not followed, by the place where they should arrive."""
+    target = silent.target
+    if target is None or target.database is None:
+        return _export_further(silent)
+    queue = look_for_queue(target, silent.service)
+    if verdict.outcome in LEAVES:
+        queue = replace(queue, cause=_SENT, actions=(_FOLLOW, *queue.actions))
+    return with_next_steps(silent, queue)
+
+
+def _export_further(silent: SilentMessages) -> Remedy:
+    return Remedy(silent.sender, _SILENCE_CAUSE, _SILENCE_ACTIONS)
 
 
 def _check_return_address(path: JudgedPath, cause: Remedy) -> Remedy:

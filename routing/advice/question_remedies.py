@@ -58,24 +58,30 @@ def add_reported_remedies(
     remedies: tuple[Remedy, ...],
     judged: JudgedQuestion,
     status_text: StatusText | None,
-    evidence: FileEvidence,
     read_facts: Callable[[], RemedyFacts],
     path: JudgedPath | None = None,
+    *,
+    has_exports: bool,
 ) -> tuple[Remedy, ...]:
     """Add the remedies for a status of SQL Server, or for a missing acknowledgement, to those of the routes.
 
-    They come first if the message is on its way. ``path`` is the only path, if it was followed.
+    They come first if the message is on its way. ``path`` is the only path, if it was followed. Without exports,
+    only a missing acknowledgement gets a remedy.
     """
     message, verdict = judged.message, judged.verdict
     if status_text is None or judged.is_undecided or message.database is None:
         return remedies
     is_kept, path = verdict.outcome in STAYS, path if verdict.outcome in LEAVES else None
+    is_failing = path is not None and bool(path.failing_paths)
+    has_remedy = is_kept or is_failing
+    is_silent = not has_remedy and status_text.is_silence(judged.question.row["enqueue_time"])
+    if not (has_exports or is_silent):
+        return remedies
     estate = AdviceEstate(read_facts())
     reported = ReportedStatus(
         trouble=find_trouble(status_text.number, status_text.text) or StatusTrouble.UNREAD,
         status_text=status_text,
         estate=estate,
-        evidence=evidence,
         instance=message.instance,
         database=message.database,
         service=message.service,
@@ -84,10 +90,8 @@ def add_reported_remedies(
         supposed=verdict,
         from_service=_sent_of(judged).from_service,
     )
-    is_failing = path is not None and bool(path.failing_paths)
-    has_remedy = is_kept or is_failing
     answers = answer_reported(reported, is_failing=is_failing, has_remedy=has_remedy)
-    if not answers and not has_remedy and status_text.is_silence(judged.question.row["enqueue_time"]):
+    if not answers and is_silent:
         answers = find_silence_remedies(path, _sent_of(judged), _describe_silence(judged, reported, path), verdict)
     ordered = (*remedies, *answers) if is_kept else (*answers, *remedies)
     return _allow(estate, ordered)

@@ -229,13 +229,18 @@ def enable_forwarding(stuck: StuckMessage) -> Remedy:
 
 
 def look_at_queue(stuck: StuckMessage) -> Remedy:
-    """Advise a look at the target queue, because the routing is correct. The reader must find its name first."""
-    database, entry = stuck.verdict.destination_database or stuck.scope, REASONS[stuck.verdict.reason]
+    """Advise a look at the target queue, because the routing is correct."""
+    return look_for_queue(stuck.place(stuck.verdict.destination_database or stuck.scope), stuck.service)
+
+
+def look_for_queue(place: RemedyPlace, service: str) -> Remedy:
+    """Advise a look at the queue of a service. The reader must find its name first."""
+    entry = REASONS[Reason.LOCAL_SERVICE]
     return to_fill_in(
-        stuck.place(database),
+        place,
         entry.cause,
-        (*entry.actions, f"The queue is in {named(database)}."),
-        list_queues(stuck.service),
+        (*entry.actions, f"The queue is in {named(place.database)}."),
+        list_queues(service),
         "ALTER QUEUE [<schema>].[<queue>] WITH STATUS = ON;",
     )
 

@@ -286,7 +286,6 @@ class StatusAdviser:
             trouble=trouble,
             status_text=status_text,
             estate=self._estate,
-            evidence=self._checked.evidence,
             instance=row["instance_name"],
             database=row["database_name"],
             service=row["to_service_name"],

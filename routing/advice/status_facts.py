@@ -10,7 +10,6 @@ from routing.advice.remedy import RemedyPlace
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate
 from routing.cases.background import StatusText
-from routing.cases.evidence import FileEvidence
 from routing.cases.server_evidence import ServerEvidence
 from routing.rules import text
 from routing.rules.estate import Database, SqlInstance
@@ -34,7 +33,6 @@ class ReportedStatus:
     trouble: StatusTrouble
     status_text: StatusText
     estate: AdviceEstate
-    evidence: FileEvidence
     instance: str
     database: str
     service: str
@@ -77,9 +75,9 @@ class ReportedStatus:
 
         An instance with an address has an endpoint: a script that was read creates it.
         """
-        was_read = self.evidence.views.was_exported("service_broker_endpoints", instance)
+        was_read = self.server.was_exported("service_broker_endpoints", instance)
         has_address = bool(self.estate.instances[instance].own_addresses)
-        return was_read and not has_address and instance not in self.evidence.views.endpoints
+        return was_read and not has_address and instance not in self.server.endpoints
 
     def find_target_instance(self) -> SqlInstance | None:
         """Find the instance that listens at the address. Return None unless there is exactly one."""

@@ -49,7 +49,6 @@ class SentMessage(NamedTuple):
     """The sender, the services and the decision time of messages that are advised on.
 
     ``database`` is None if they arrived over the network, ``from_service`` is None if it is unknown.
-    ``is_delivered``: their own instance delivered them, so only a reply may be stuck.
     """
 
     instance: str
@@ -57,7 +56,6 @@ class SentMessage(NamedTuple):
     service: str
     from_service: str | None
     t: int
-    is_delivered: bool = False
 
 
 class HopToMend(NamedTuple):
@@ -132,7 +130,7 @@ class AdviceEstate:
         place = self, hop.instance_name, mended.database, hop.scope, service
         from_service = sent.from_service if is_home else None
         back_to = sender if is_return else None
-        return StuckMessage(*place, verdict, near, back_to, from_service, is_reply=sent.is_delivered)
+        return StuckMessage(*place, verdict, near, back_to, from_service)
 
 
 @dataclass(frozen=True)
@@ -142,8 +140,7 @@ class StuckMessage:
     ``instance`` is the one where they are stuck. ``database`` is the sender there, or None if they came from the
     network. ``scope`` is the database with the last searched routes: the sender or msdb. ``near_misses`` are the
     `NearMisses` of the scope. ``back_to`` is the target of acknowledgements, or None for messages.
-    ``from_service`` is the sending service, or None if it is unknown. ``is_reply`` is True for replies to messages
-    that need no acknowledgement.
+    ``from_service`` is the sending service, or None if it is unknown.
     """
 
     estate: AdviceEstate = field(compare=False)
@@ -155,7 +152,6 @@ class StuckMessage:
     near_misses: Sequence[NearMiss]
     back_to: RemedyPlace | None = None
     from_service: str | None = None
-    is_reply: bool = False
 
     @property
     def instances(self) -> Mapping[str, SqlInstance]:

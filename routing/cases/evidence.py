@@ -11,6 +11,7 @@ from typing import NamedTuple
 from routing.cases.exported_files import FileOptions, no_queue, no_row, read_exports, say_unread
 from routing.cases.script_files import KnownInstances, ScriptFiles, find_files, note_commented, read_scripts
 from routing.cases.server_evidence import NO_EVIDENCE, ServerEvidence, collect_evidence
+from routing.cases.server_facts import is_endpoint
 from routing.errors import InputError, join_bounded, quote
 from routing.importing.catalog import CatalogExport, StandIns, cover
 from routing.importing.catalog.views import QUEUE
@@ -338,7 +339,7 @@ def _of_exports(
         scripted={},
         in_part=frozenset(),
         doubts=doubts,
-        endpoints={row["instance_name"] for row in endpoints if _is_endpoint(row)},
+        endpoints={row["instance_name"] for row in endpoints if is_endpoint(row)},
     )
     log = ReadLog(
         rows_of=Counter((view, row["instance_name"]) for view, rows in export.rows.items() for row in rows),
@@ -365,11 +366,6 @@ def _without_listeners(rows: Sequence[TableRow], server: ServerEvidence) -> list
         {**row, "addresses": direct(row["addresses"] or ())} if row["instance_name"] in secondaries else row
         for row in rows
     ]
-
-
-def _is_endpoint(endpoint: TableRow) -> bool:
-    """Return True if there is an endpoint: the queries export the names of an instance without one as well."""
-    return any(endpoint[name] is not None for name in ("endpoint_id", "is_message_forwarding_enabled"))
 
 
 def _with_script(evidence: FileEvidence, script: ReadScript, instance: str) -> FileEvidence:

@@ -28,6 +28,7 @@ from routing.cases.server_facts import (
     QueueFacts,
     are_named,
     find_permission,
+    is_endpoint,
     is_granted,
 )
 from routing.importing.catalog.queue_rows import list_counts, list_queues
@@ -134,12 +135,7 @@ class ServerEvidence:
 
     def endpoint(self, instance: str) -> EndpointFacts | None:
         """Return the Service Broker endpoint of an instance, or None if none was exported."""
-        return self._endpoints.get(instance)
-
-    @property
-    def endpoints(self) -> Mapping[str, EndpointFacts]:
-        """The Service Broker endpoint of each instance."""
-        return self._endpoints
+        return self.endpoints.get(instance)
 
     def queue_of(self, instance: str, database: str | None, service: str | None) -> QueueFacts | None:
         """Return the queue of a service, or None if it was not exported."""
@@ -301,7 +297,7 @@ class ServerEvidence:
         machine = host.partition(".")[0]
         names = [
             name
-            for name, endpoint in self._endpoints.items()
+            for name, endpoint in self.endpoints.items()
             if str(endpoint.port) == port
             and text.machine_of(name) in (machine, host)
             and endpoint.state in (None, "STARTED")
@@ -412,7 +408,8 @@ class ServerEvidence:
         return facts
 
     @cached_property
-    def _endpoints(self) -> Mapping[str, EndpointFacts]:
+    def endpoints(self) -> Mapping[str, EndpointFacts]:
+        """The Service Broker endpoint of each instance."""
         ports = {
             (row["instance_name"], row["endpoint_id"]): row
             for row in self.rows.get("tcp_endpoints", ())
@@ -420,7 +417,7 @@ class ServerEvidence:
         }
         endpoints = {}
         for row in self.rows.get("service_broker_endpoints", ()):
-            if row["endpoint_id"] is None:
+            if not is_endpoint(row):
                 continue
             tcp = ports.get((row["instance_name"], row["endpoint_id"]), {})
             algorithms = (row["encryption_algorithm_desc"] or "").upper().replace(",", " ").split()

@@ -257,6 +257,11 @@ def are_named(rows: Sequence[TableRow]) -> bool:
     return not rows or any(row["grantee_name"] is not None for row in rows)
 
 
+def is_endpoint(row: TableRow) -> bool:
+    """Return True if there is an endpoint: the queries export the names of an instance without one as well."""
+    return any(row[name] is not None for name in ("endpoint_id", "is_message_forwarding_enabled"))
+
+
 def is_granted(row: TableRow) -> bool:
     """Return True if a permission is granted, and False if it is denied."""
     return (row["state_desc"] or "GRANT").startswith("GRANT")

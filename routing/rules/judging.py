@@ -221,20 +221,6 @@ class _Replies:
         return join_endings(return_paths)
 
 
-def judge_reply(trace: MessageTrace, sender: Place, read_paths: ReadPaths = read_all) -> JudgedPath:
-    """Judge only a reply, which must reach the database that sent the message."""
-    return_paths = tuple(_return_paths(trace, sender, read_paths))
-    joint_ending = join_endings(return_paths)
-    return JudgedPath(
-        (),
-        return_paths,
-        joint_ending.failing_paths,
-        joint_ending.end,
-        joint_ending.spared_paths,
-        is_cut=trace.is_cut,
-    )
-
-
 def _return_paths(trace: MessageTrace, sender: Place, read_paths: ReadPaths) -> Iterator[PossiblePath]:
     """Yield return paths with their endings. Delivery to another database than the sender's is a failure."""
     for possible_path in read_paths(trace, True):

@@ -83,6 +83,42 @@ def test_exports_give_the_same_remedies_everywhere(
         assert remedies_of(command, "--exports", str(exports)) == remedies
 
 
+QUEUE_QUERY, FOLLOW = "FROM sys.service_queues", "Run sbroute trace"
+LOCAL = {**HERE, "service_queues": None}
+
+
+@pytest.mark.parametrize("has_exports", [True, False])
+@pytest.mark.parametrize(
+    ("views", "has_target", "statement", "of_explain"),
+    [(SENT, True, QUEUE_QUERY, FOLLOW), (LOCAL, False, QUEUE_QUERY, ""), (SENT, False, None, "")],
+)
+def test_every_command_looks_further_if_every_hop_is_right(
+    views: dict[str, Any],
+    has_target: bool,
+    statement: str | None,
+    of_explain: str,
+    has_exports: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    exports = tmp_path / "exports"
+    shop(exports, **views)
+    if has_target:
+        target(exports)
+    import_views(no_spark(), config_in(tmp_path), [str(exports)])
+    [group] = check([str(exports)]).groups
+    expected = [advice.remedy.as_object() for advice in group.advice]
+    line = ["--config", str(_write_config(tmp_path)), "--message-id", MESSAGE, "--format", "json"]
+    line += ["--exports", str(exports)] if has_exports else []
+    assert cli.main(["trace", *line]) == 0
+    assert json.loads(capsys.readouterr().out)["remedies"] == expected
+    assert cli.main(["explain", *line]) == 0
+    [explained] = json.loads(capsys.readouterr().out)["remedies"]
+    assert (statement or "Export the views") in (explained["statement"] or explained["advice"])
+    assert of_explain in explained["advice"]
+    assert (explained == expected[0]) is not bool(of_explain)
+
+
 def test_trace_finds_the_cause_at_the_end_of_a_forwarded_path(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

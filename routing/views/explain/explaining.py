@@ -23,7 +23,7 @@ from routing.cases.background import (
     number_lines,
     request_lines,
 )
-from routing.cases.evidence import FileEvidence, gather_beside
+from routing.cases.evidence import gather_beside
 from routing.cases.judged_questions import (
     JudgedQuestion,
     KnownTables,
@@ -413,9 +413,8 @@ def explain(
     kept_tables = source.read_kept(posed.question.row, is_described=posed.question.is_described)
     latest = None if clock is None else micros_of(latest_time(clock))
     background = MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row, latest)
-    evidence = gather_beside(exports)
-    read_facts = beside(posed.read_facts, evidence)
-    answered = answer(posed.question, posed.known_tables, background, read_facts, evidence)
+    read_facts = beside(posed.read_facts, gather_beside(exports))
+    answered = answer(posed.question, posed.known_tables, background, read_facts, has_exports=bool(exports))
     return replace(answered, others=posed.other_count)
 
 
@@ -424,11 +423,12 @@ def answer(
     known_tables: KnownTables,
     background: MessageBackground = NOTHING,
     read_facts: Callable[[], RemedyFacts] | None = None,
-    evidence: FileEvidence | None = None,
+    *,
+    has_exports: bool = False,
 ) -> Explanation:
     """Explain a message by known facts. Raises QuestionError if a run would reject it.
 
-    ``read_facts`` returns the facts for remedies. Without it the explanation has none. With ``evidence`` there are
+    ``read_facts`` returns the facts for remedies. Without it the explanation has none. With exports there are
     remedies for the status of SQL Server too.
     """
     judged = judge_question(question, known_tables)
@@ -437,8 +437,7 @@ def answer(
     remedies: tuple[Remedy, ...] = ()
     if read_facts is not None:
         remedies = find_question_remedies(judged, read_facts)
-        if evidence is not None:
-            remedies = add_reported_remedies(remedies, judged, background.status, evidence, read_facts)
+        remedies = add_reported_remedies(remedies, judged, background.status, read_facts, has_exports=has_exports)
     return Explanation(
         SchemaRows(RESOLVED_ROUTES.optional(), (verdict,)),
         SchemaRows(EXPLAINED_STEPS, number_lines(path_lines)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -21,7 +21,6 @@ from routing.plan.paths import PathPlanner
 from routing.result_schemas import TRACED_HOPS, TRACED_WAYS
 from routing.rules import text
 from routing.rules.following import HopPath, MessageTrace
-from routing.rules.judging import JudgedPath, Place, judge_reply
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn
 from routing.rules.resolving import RoutedMessage
@@ -141,23 +140,14 @@ def trace(
     paths = _paths(judged, inputs.network_for(services), from_service)
     evidence = gather_beside(exports)
     read_facts = beside(lambda: source.describe_path_facts(inputs.settings, services), evidence)
-    judged_paths = tuple(_judged_paths(paths, (judged.message.instance, judged.message.database)))
+    judged_paths = tuple(path.judged for path in paths)
     remedies = find_path_remedies(judged, judged_paths, read_facts)
-    if evidence is not None:
-        kept_tables = source.read_kept(posed.question.row, is_described=posed.question.is_described)
-        status = MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row).status
-        only_path = judged_paths[0] if len(judged_paths) == 1 else None
-        remedies = add_reported_remedies(remedies, judged, status, evidence, read_facts, only_path)
+    kept_tables = source.read_kept(posed.question.row, is_described=posed.question.is_described)
+    status = MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row).status
+    only_path = judged_paths[0] if len(judged_paths) == 1 else None
+    remedies = add_reported_remedies(remedies, judged, status, read_facts, only_path, has_exports=bool(exports))
     rows = way_rows(paths), hop_rows(paths)
     return TraceResult(judged.message, from_service, paths, *rows, posed.other_count, remedies)
-
-
-def _judged_paths(paths: Iterable[PathWithReturn], sender: Place) -> Iterator[JudgedPath]:
-    """Yield each judged path, and the reply to a message that its own instance delivers."""
-    for path in paths:
-        yield path.judged
-        if path.back is not None and not path.judged.return_paths:
-            yield judge_reply(path.back, sender)
 
 
 def _read_inputs(tables: Mapping[str, Table]) -> CheckedInputs:
