@@ -303,6 +303,7 @@ WHERE_TO_LOOK: Mapping[StatusTrouble, str] = {
     StatusTrouble.MASTER_KEY_CLOSED: _MASTER_KEY_VIEW,
     StatusTrouble.NO_SESSION_KEY: _MASTER_KEY_VIEW,
     StatusTrouble.NO_PERMISSION: "`sys.database_permissions` of the target's database",
+    StatusTrouble.NO_ACCESS: "`sys.database_permissions` and `sys.certificates` of the target's database",
     StatusTrouble.NO_CONNECT: "`sys.server_permissions` of the other instance",
     StatusTrouble.CERTIFICATE_NOT_YET_VALID: "`start_date` in `sys.certificates`",
     StatusTrouble.CERTIFICATE_EXPIRED: "`expiry_date` in `sys.certificates`",

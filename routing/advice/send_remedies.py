@@ -14,7 +14,8 @@ from routing.render.phrases import join_words, named
 EVERYBODY = "public"
 """The role that sends for dialogs without a user."""
 _SEND_RISK = "A grant to public lets every sender that can connect send to the service."
-_OWNER = "dbo"
+_OWNER, _OWNERS = "dbo", "db_owner"
+_ROLES_UNKNOWN = "Which roles it has is not known: export sys.database_role_members, by sbroute import queries."
 _NO_SEND, _NOBODY = 11215, "0"
 _NUMBER = re.compile(r"(?<![\w.])\d{1,9}(?![\w.])", re.ASCII)
 _FOR_PUBLIC = (
@@ -24,23 +25,40 @@ _FOR_PUBLIC = (
 
 
 def grant_missing_send(
-    server: ServerEvidence, sender: RemedyPlace, target: RemedyPlace, service: str, from_service: str | None
+    server: ServerEvidence,
+    sender: RemedyPlace,
+    target: RemedyPlace,
+    service: str,
+    from_service: str | None,
+    *,
+    is_reported: bool = False,
 ) -> Remedy | None:
-    """Advise GRANT SEND if dialogs of another instance have no user in the target's database that may send."""
-    grants = server.send_grants(target.instance, target.database or "", service)
+    """Advise GRANT SEND if dialogs of another instance have no user in the target's database that may send.
+
+    ``is_reported`` is True if SQL Server says so.
+    """
+    place = target.instance, target.database or ""
+    grants = server.send_grants(*place, service)
     if grants is None or target.instance == sender.instance:
         return None
-    senders = [grant.grantee for grant in grants if grant.is_granted]
-    denied = _revoke_denial(target, service, [grant.grantee for grant in grants if not grant.is_granted])
-    if denied is not None or EVERYBODY in senders:
-        return denied
     is_bound = server.has_binding(sender.instance, sender.database or "", service)
-    user, why = _find_user(server, sender, target, from_service)
+    user, why = (None, "") if is_bound is False else _find_user(server, sender, target, from_service)
+    roles = frozenset[str]() if user is None else server.roles_of(*place, user)
+    acting = {EVERYBODY, *(roles or ()), *(() if user is None else (user,))}
+    senders = [grant.grantee for grant in grants if grant.is_granted]
+    denied = [grant.grantee for grant in grants if not grant.is_granted and grant.grantee in acting]
+    if denied:
+        return _revoke_denial(target, service, denied[0])
+    if _OWNERS in acting or acting.intersection(senders):
+        return None
     pasted = statements.identifier(service)
-    if is_bound is not False and user is not None:
-        return None if user in senders else _grant_to(target, service, pasted, user, why, senders)
+    if user is not None:
+        is_open = roles is None and not is_reported
+        return _grant_to(target, service, pasted, user, why, senders, is_open=is_open)
+    if is_bound is not False and senders:
+        return None
     if is_bound is True:
-        return None if senders else _grant_to_somebody(target, service, pasted)
+        return _grant_to_somebody(target, service, pasted)
     granted = join_words(map(named, senders)) if senders else "nobody"
     cause = (
         f"A dialog without a remote service binding, or with an anonymous one, sends as public, and"
@@ -54,7 +72,9 @@ def grant_send(status: ReportedStatus) -> Remedy:
     """Return GRANT SEND in the target's database, to the user of the dialogs or to one that somebody chooses."""
     target, sender = status.find_target(), RemedyPlace(status.instance, status.database)
     if target is not None and target.database is not None:
-        missing = grant_missing_send(status.server, sender, target, status.service, status.from_service)
+        missing = grant_missing_send(
+            status.server, sender, target, status.service, status.from_service, is_reported=True
+        )
         if missing is not None:
             return missing
     service, entry = statements.identifier(status.service), STATUSES[status.trouble]
@@ -66,6 +86,17 @@ def grant_send(status: ReportedStatus) -> Remedy:
         return build(place, cause, _FOR_PUBLIC, line, risk=entry.risk, confidence=Confidence.LIKELY)
     lines = [_grant(service, user) for user in ("[<user>]", f"[{EVERYBODY}]")]
     return to_fill_in(place, entry.cause, entry.actions, *lines, risk=entry.risk)
+
+
+def grant_access(status: ReportedStatus) -> Remedy:
+    """Return GRANT CONNECT in the target's database, to the user of the dialogs if it is known."""
+    target, sender = status.find_target(), RemedyPlace(status.instance, status.database)
+    entry = STATUSES[status.trouble]
+    user = None if target is None else _find_user(status.server, sender, target, status.from_service)[0]
+    pasted = None if user is None else statements.identifier(user)
+    line = f"GRANT CONNECT TO {pasted or '[<user>]'};"
+    build = to_fill_in if pasted is None else ready
+    return build(status.place_at_target(), entry.cause, entry.actions, line, confidence=Confidence.LIKELY)
 
 
 def _grant(service: str | None, user: str | None) -> str | None:
@@ -92,16 +123,14 @@ def list_senders(server: ServerEvidence, target: RemedyPlace, service: str) -> s
     )
 
 
-def _revoke_denial(target: RemedyPlace, service: str, denied: list[str]) -> Remedy | None:
-    """Advise REVOKE for a denial of SEND to everybody, or return None without one."""
-    if EVERYBODY not in denied:
-        return None
+def _revoke_denial(target: RemedyPlace, service: str, denied: str) -> Remedy:
+    """Advise REVOKE for a denial of SEND to everybody, or to the user of the dialogs or a role of it."""
     cause = (
-        f"SEND on service {named(service)} of {named(target.database)} is denied to {named(EVERYBODY)}, and a"
+        f"SEND on service {named(service)} of {named(target.database)} is denied to {named(denied)}, and a"
         " denial beats every grant."
     )
-    pasted = statements.identifier(service)
-    line = None if pasted is None else f"REVOKE SEND ON SERVICE::{pasted} FROM [{EVERYBODY}];"
+    pasted, grantee = statements.identifier(service), statements.identifier(denied)
+    line = None if pasted is None or grantee is None else f"REVOKE SEND ON SERVICE::{pasted} FROM {grantee};"
     actions = ("Take the denial back, and grant SEND to the users that may send.",)
     return ready(target, cause, actions, line, confidence=Confidence.LIKELY)
 
@@ -130,19 +159,35 @@ def _find_user(
 
 
 def _grant_to(
-    target: RemedyPlace, service: str, pasted: str | None, user: str, why: str, senders: list[str]
+    target: RemedyPlace,
+    service: str,
+    pasted: str | None,
+    user: str,
+    why: str,
+    senders: list[str],
+    *,
+    is_open: bool,
 ) -> Remedy:
-    """Advise GRANT SEND to the user of the dialogs, while nobody or another one has it."""
+    """Advise GRANT SEND to the user of the dialogs, while nobody or another one has it.
+
+    ``is_open``: it is not known whether one of those with SEND is a role of the user.
+    """
     granted = f"only {join_words(map(named, senders))} has SEND" if senders else "nobody has SEND"
+    is_open = is_open and bool(senders)
+    effect = (
+        f"if {named(user)} is no member of it, the target throws the messages away"
+        if is_open
+        else "the target throws the messages away"
+    )
     cause = (
         f"The dialogs send as user {named(user)} of {named(target.database)}, {why}, but {granted} on service"
-        f" {named(service)}: the target throws the messages away."
+        f" {named(service)}: {effect}."
     )
     line = _grant(pasted, statements.identifier(user))
-    actions = [f"Grant SEND on the service to {named(user)}."]
-    if senders:
-        actions.append(f"If {named(user)} is a member of a role that has SEND, the cause is another one.")
-    return ready(target, cause, tuple(actions), line, confidence=Confidence.LIKELY)
+    action = f"Grant SEND on the service to {named(user)}."
+    if not is_open:
+        return ready(target, cause, (action,), line, confidence=Confidence.LIKELY)
+    return to_fill_in(target, cause, (_ROLES_UNKNOWN, action), line)
 
 
 def _grant_to_somebody(target: RemedyPlace, service: str, pasted: str | None) -> Remedy:

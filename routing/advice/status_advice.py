@@ -11,7 +11,7 @@ from routing.advice.broker_copies import part_twins
 from routing.advice.path_remedies import by_route
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
-from routing.advice.send_remedies import grant_send
+from routing.advice.send_remedies import grant_access, grant_send
 from routing.advice.server_remedies import lead_from_loopback
 from routing.advice.service_remedies import end_conversations, end_dead_dialog
 from routing.advice.status_facts import ReportedStatus
@@ -182,6 +182,7 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.MASTER_KEY_CLOSED: connection_advice.open_master_key,
     StatusTrouble.NO_SESSION_KEY: connection_advice.make_master_key,
     StatusTrouble.NO_PERMISSION: grant_send,
+    StatusTrouble.NO_ACCESS: grant_access,
     StatusTrouble.QUEUE_OFF: connection_advice.turn_queue_on,
     StatusTrouble.TARGET_BROKER_OFF: connection_advice.enable_target_broker,
     StatusTrouble.TARGET_FULL: connection_advice.say_at_target,

@@ -38,6 +38,7 @@ class StatusTrouble(Word):
     MASTER_KEY_CLOSED = "MASTER_KEY_CLOSED"
     NO_SESSION_KEY = "NO_SESSION_KEY"
     NO_PERMISSION = "NO_PERMISSION"
+    NO_ACCESS = "NO_ACCESS"
     NO_CONNECT = "NO_CONNECT"
     CERTIFICATE_NOT_YET_VALID = "CERTIFICATE_NOT_YET_VALID"
     CERTIFICATE_EXPIRED = "CERTIFICATE_EXPIRED"
@@ -136,7 +137,7 @@ CAUSES = (
     StatusCause(StatusTrouble.NAME_NOT_RESOLVED, _CONNECTING, inner=_NAME),
     StatusCause(StatusTrouble.NOTHING_LISTENS, _CONNECTING, inner=_REFUSED),
     StatusCause(StatusTrouble.CLOSED_BY_OTHER_SIDE, _CONNECTING, inner=_CLOSED),
-    StatusCause(StatusTrouble.CLOSED_BY_OTHER_SIDE, (9757, 9758, 28028)),
+    StatusCause(StatusTrouble.CLOSED_BY_OTHER_SIDE, (9642, 9757, 9758, 28028)),
     StatusCause(StatusTrouble.NETWORK_FAILS, (*_CONNECTING, 28071)),
     StatusCause(StatusTrouble.CONNECTION_REPLACED, (28032, 28033, 28098)),
     StatusCause(StatusTrouble.OWNER_NOT_VALID, (_EXCEPTION, *_OF_OWNER), inner=_OF_OWNER),
@@ -150,6 +151,7 @@ CAUSES = (
     StatusCause(StatusTrouble.QUEUE_BUSY, (9749,)),
     StatusCause(StatusTrouble.NO_SESSION_KEY, (9652, 28050, 28051, 28054)),
     StatusCause(StatusTrouble.NO_PERMISSION, (8494, 11215, 28056)),
+    StatusCause(StatusTrouble.NO_ACCESS, (11211,)),
     StatusCause(StatusTrouble.NO_CONNECT, (9752, 28034, 28048)),
     StatusCause(StatusTrouble.CERTIFICATE_NOT_YET_VALID, (28022, 28024)),
     StatusCause(StatusTrouble.CERTIFICATE_NOT_YET_VALID, (28035, 28036), marks=("not yet valid",)),
@@ -172,7 +174,7 @@ CAUSES = (
     StatusCause(StatusTrouble.DOUBLED_ID, (9723, 9772, 9773, 9776, 9777)),
     StatusCause(StatusTrouble.RESTORED, (9719, 9720)),
     StatusCause(StatusTrouble.SERVICE_GONE, (8490,)),
-    StatusCause(StatusTrouble.CONVERSATION_ENDED, (9779, 9784)),
+    StatusCause(StatusTrouble.CONVERSATION_ENDED, (9779, 9784, 11212, 11213)),
     StatusCause(StatusTrouble.STATEMENT_REFUSED, REFUSALS),
 )
 """The rows by precedence. Every known number has a row that matches any text."""

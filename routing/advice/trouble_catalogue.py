@@ -232,6 +232,10 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Grant it to public only if anybody may send.",
         risk="A grant to public lets every sender that can connect send to the service.",
     ),
+    StatusTrouble.NO_ACCESS: _entry(
+        "The user that sends has no CONNECT permission in the target's database.",
+        "Run GRANT CONNECT there, for the owner of the sender's certificate.",
+    ),
     StatusTrouble.NO_CONNECT: _entry(
         "The login of the other side may not connect to the endpoint.",
         "Run GRANT CONNECT ON ENDPOINT there for that login.",

@@ -6,7 +6,7 @@ Every view and every column is optional. Missing exports are None, or missing fr
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -28,16 +28,18 @@ from routing.cases.server_facts import (
     QueueFacts,
     are_named,
     find_permission,
+    gives_connect,
+    gives_send,
     is_endpoint,
     is_granted,
+    read_drop,
 )
 from routing.importing.catalog.queue_rows import list_counts, list_queues
 from routing.importing.catalog.typed_rows import MARKER
 from routing.importing.covered_rows import Unit, unit_of
-from routing.importing.events.event_rows import BrokenEventError, parse_event, read_event
 from routing.rules import text
 from routing.rules.text import collated
-from routing.terms import FORWARD_DROPPED, UNDELIVERABLE, TableRow
+from routing.terms import TableRow
 
 MANAGED_INSTANCE = 8
 """The engine edition of Azure SQL Managed Instance."""
@@ -46,7 +48,6 @@ _WITHOUT_BROKER = (5, 6, 11)
 _KEPT = ("databases", "service_broker_endpoints", "tcp_endpoints", "services", *TELLS)
 _ALGORITHMS = frozenset(["NONE", "RC4", "AES"])
 _NO_BROKER = "00000000-0000-0000-0000-000000000000"
-_MAY_CONNECT = ("CONNECT", "CONTROL")
 _STATES = {
     "STARTED_OUTBOUND": "SO",
     "STARTED_INBOUND": "SI",
@@ -148,8 +149,9 @@ class ServerEvidence:
 
     def count_waiting(self, instance: str, database: str, service: str) -> int:
         """Count the messages in a transmission queue that are for a service."""
-        whole = (number for key, number in self.waiting_counts.items() if key[:3] == (instance, database, service))
-        return sum(whole)
+        return sum(
+            number for key, number in self.waiting_counts.items() if key[:3] == (instance, database, service)
+        )
 
     def count_unread(self, instance: str, database: str, far_service: str) -> Mapping[str, int]:
         """Count the messages in the queues of local services that have dialogs with a service, by queue."""
@@ -201,32 +203,36 @@ class ServerEvidence:
         return any(row["remote_service_name"] == service and not row["is_anonymous_on"] for row in rows)
 
     def send_grants(self, instance: str, database: str, service: str) -> Sequence[Grant] | None:
-        """Return the grants and denials of SEND on a service, or None if permissions were not exported."""
-        rows = list(self._rows_of("database_permissions", instance, database))
-        if not self.was_exported("database_permissions", instance, database) or not are_named(rows):
+        """Return the grants and denials of SEND on a service, or None if permissions were not exported.
+
+        CONTROL of the service or of its database includes SEND.
+        """
+        return self._grants("database_permissions", instance, database, lambda row: gives_send(row, service))
+
+    def roles_of(self, instance: str, database: str, user: str) -> frozenset[str] | None:
+        """Return the roles of a user, also by other roles, or None if the members of roles were not exported."""
+        if not self.was_exported("database_role_members", instance, database):
             return None
-        return [
-            Grant(row["grantee_name"], is_granted(row))
-            for row in rows
-            if (row["object_name"], row["permission_name"]) == (service, "SEND") and row["grantee_name"]
-        ]
+        rows = self._rows_of("database_role_members", instance, database)
+        members, found = {user}, set[str]()
+        while members:
+            roles = {row["role_name"] for row in rows if row["member_name"] in members}
+            members = roles - found
+            found |= roles
+        return frozenset(found)
 
     def connect_grants(self, instance: str, endpoint: str | None) -> Sequence[Grant] | None:
         """Return the grants and denials of CONNECT on an endpoint, or None if permissions were not exported."""
-        rows = list(self._rows_of("server_permissions", instance, None))
-        if not self.was_exported("server_permissions", instance) or not are_named(rows):
+        return self._grants("server_permissions", instance, None, lambda row: gives_connect(row, endpoint))
+
+    def _grants(
+        self, view: str, instance: str, database: str | None, is_of: Callable[[TableRow], bool]
+    ) -> Sequence[Grant] | None:
+        """Return the grants and denials of some rows, or None if the view was not exported with its holders."""
+        rows = list(self._rows_of(view, instance, database))
+        if not self.was_exported(view, instance, database) or not are_named(rows):
             return None
-        return [
-            Grant(row["grantee_name"], is_granted(row))
-            for row in rows
-            if row["permission_name"] in _MAY_CONNECT
-            and row["grantee_name"] is not None
-            and (
-                row["endpoint_name"] is None
-                or endpoint is None
-                or collated(row["endpoint_name"]) == collated(endpoint)
-            )
-        ]
+        return [Grant(row["grantee_name"], is_granted(row)) for row in rows if row["grantee_name"] and is_of(row)]
 
     def bound_user(self, instance: str, database: str, service: str) -> str | None:
         """Return the user of a service's remote service binding, or None if none is known."""
@@ -323,7 +329,7 @@ class ServerEvidence:
     def _dropped(self) -> Mapping[str, Sequence[DroppedMessage]]:
         dropped: dict[str, list[DroppedMessage]] = defaultdict(list)
         for row in self.rows.get("broker_events", ()):
-            drop = _read_drop(row["event_data"] or "", row["instance_name"])
+            drop = read_drop(row["event_data"] or "", row["instance_name"])
             if drop is not None:
                 dropped[row["instance_name"]].append(drop)
         return dropped
@@ -488,17 +494,6 @@ class ServerEvidence:
 
 NO_EVIDENCE = ServerEvidence()
 """The evidence without any exports other than routing."""
-
-
-def _read_drop(event_data: str, instance: str) -> DroppedMessage | None:
-    """Return the message of an event, or None if the event is not of a dropped message or cannot be read."""
-    try:
-        event = read_event(parse_event(event_data), instance)
-    except BrokenEventError:
-        return None
-    if event is None or event.row["source"] not in (UNDELIVERABLE, FORWARD_DROPPED):
-        return None
-    return DroppedMessage(event.row["conversation_id"], event.row["error_number"], event.row["status_text"])
 
 
 def collect_evidence(

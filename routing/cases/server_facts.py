@@ -7,8 +7,10 @@ from datetime import datetime, timezone
 from typing import NamedTuple
 
 from routing.importing.catalog.evidence_views import EVIDENCE_VIEWS
+from routing.importing.events.event_rows import BrokenEventError, parse_event, read_event
 from routing.render.phrases import count_places, named
-from routing.terms import TableRow
+from routing.rules.text import collated
+from routing.terms import FORWARD_DROPPED, UNDELIVERABLE, TableRow
 
 TELLS = {view.name: (view.purpose, view.permission) for view in EVIDENCE_VIEWS}
 """The content of each view other than routing, and the permission that its export needs."""
@@ -252,9 +254,34 @@ def _read_time(text: str | None) -> datetime | None:
     return time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
 
 
+def read_drop(event_data: str, instance: str) -> DroppedMessage | None:
+    """Return the message of an event, or None if the event is not of a dropped message or cannot be read."""
+    try:
+        event = read_event(parse_event(event_data), instance)
+    except BrokenEventError:
+        return None
+    if event is None or event.row["source"] not in (UNDELIVERABLE, FORWARD_DROPPED):
+        return None
+    return DroppedMessage(event.row["conversation_id"], event.row["error_number"], event.row["status_text"])
+
+
 def are_named(rows: Sequence[TableRow]) -> bool:
     """Return True if permissions name their holders. The views of SQL Server only have ids."""
     return not rows or any(row["grantee_name"] is not None for row in rows)
+
+
+def gives_send(row: TableRow, service: str) -> bool:
+    """Return True for a grant that includes SEND on a service, and for a denial of SEND itself."""
+    if row["permission_name"] == "CONTROL" and is_granted(row):
+        return bool(row["object_name"] == service or row["class_desc"] == "DATABASE")
+    return (row["object_name"], row["permission_name"]) == (service, "SEND")
+
+
+def gives_connect(row: TableRow, endpoint: str | None) -> bool:
+    """Return True if a permission is about connections to an endpoint. None stands for any endpoint."""
+    names = {None if name is None else collated(name) for name in (row["endpoint_name"], endpoint)}
+    is_of_endpoint = None in names or len(names) == 1
+    return is_of_endpoint and row["permission_name"] in ("CONNECT", "CONTROL")
 
 
 def is_endpoint(row: TableRow) -> bool:

@@ -34,6 +34,10 @@ _MARKED: Mapping[int, str] = {
     8490: "[Cannot find the remote service '…' because it does not exist].",
     8494: "[You do not have permission to access the service] '…'.",
     9617: '[The service queue "…" is currently disabled].',
+    9642: (
+        "An error occurred in a Service Broker/Database Mirroring [transport connection endpoint], Error: …,"
+        " State: …. (Near endpoint role: …, far endpoint address: '…')"
+    ),
     9649: (
         "[A security (SSPI) error occurred when connecting to another service broker]: '…'. Check the Windows"
         " Event Log for more information."
@@ -169,6 +173,12 @@ _MARKED: Mapping[int, str] = {
         'This message has been [dropped because the TO service could not be found]. Service name: "…". Message'
         ' origin: "…".'
     ),
+    11211: (
+        "This message has been [dropped because the user does not have permission to access the target database]."
+        ' Database ID: …. Message origin: "…".'
+    ),
+    11212: f"{_NOT_DELIVERED} [the conversation endpoint has already been closed].",
+    11213: f"{_NOT_DELIVERED} [this is not the first message in the conversation].",
     11214: (
         f"{_NOT_DELIVERED} the '…' [contract could not be found or the service does not accept conversations for"
         " the contract]."

@@ -446,6 +446,12 @@ SENDERS = {"permission_name": "SEND", "object_name": "//stock", "grantee_name": 
 NO_SEND = "The user does not have permission to access the service '//stock'."
 
 
+def members(**roles: str) -> dict[str, Any]:
+    """The members of roles, as rows of Stock's view."""
+    rows = [{"role_name": role, "member_name": member} for role, member in roles.items()]
+    return {"database_role_members": {"Stock": rows}}
+
+
 @pytest.mark.parametrize("status", ["", NO_SEND])
 @pytest.mark.parametrize("shown_by", ["certificate", "binding"])
 def test_send_is_granted_to_the_wrong_user(status: str, shown_by: str, tmp_path: Path) -> None:
@@ -462,11 +468,70 @@ def test_send_is_granted_to_the_wrong_user(status: str, shown_by: str, tmp_path:
     else:
         there["remote_service_bindings"] = {"Stock": [back]}
     shop(tmp_path, status, 8494 if status else None, routes=AWAY, **sent)
-    target(tmp_path, **there)
+    target(tmp_path, **there, **(members(Readers="ShopUser") if not status else {}))
     remedy = only_remedy(tmp_path)
     assert remedy.statement == "USE [Stock];\nGRANT SEND ON SERVICE::[//stock] TO [ShopUser];"
     assert "only 'Wrong' has SEND" in remedy.cause
     assert "'ShopUser' of 'Stock'" in remedy.cause
+
+
+CONTROL = {"permission_name": "CONTROL", "class_desc": "DATABASE"}
+
+
+@pytest.mark.parametrize(
+    ("permission", "roles", "words"),
+    [
+        (SENDERS, members(Wrong="ShopUser"), None),
+        (SENDERS, members(Wrong="Partners", Partners="ShopUser"), None),
+        (SENDERS, members(db_owner="ShopUser"), None),
+        (SENDERS, members(Other="ShopUser"), "the target throws the messages away"),
+        (SENDERS, {}, "if 'ShopUser' is no member of it"),
+        ({**SENDERS, "permission_name": "CONTROL", "grantee_name": "ShopUser"}, members(), None),
+        ({**CONTROL, "grantee_name": "ShopUser"}, members(), None),
+        ({**SENDERS, "state_desc": "DENY"}, members(Wrong="ShopUser"), "is denied to 'Wrong'"),
+    ],
+)
+def test_a_role_or_a_wider_permission_gives_send(
+    permission: dict[str, Any], roles: dict[str, Any], words: str | None, tmp_path: Path
+) -> None:
+    shop(tmp_path, routes=AWAY, remote_service_bindings={"Orders": [BINDING]})
+    back = {"name": "back", "remote_service_name": "//from", "user_name": "ShopUser"}
+    target(
+        tmp_path, database_permissions={"Stock": [permission]}, remote_service_bindings={"Stock": [back]}, **roles
+    )
+    remedy = only_remedy(tmp_path)
+    assert ("SEND" in (remedy.statement or "")) is (words is not None)
+    assert (words or "") in remedy.cause
+    assert remedy.is_complete is (words is not None and bool(roles))
+
+
+def test_nobody_knows_the_user_of_a_dialog_without_the_bindings(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY)
+    target(tmp_path, database_permissions={"Stock": [SENDERS]})
+    assert "GRANT SEND" not in (only_remedy(tmp_path).statement or "")
+
+
+@pytest.mark.parametrize(
+    ("error", "port", "statement"), [(8474, 1433, "stock:4022"), (10054, 4022, "GRANT CONNECT")]
+)
+def test_a_broken_connection_is_read_as_one(error: int, port: int, statement: str, tmp_path: Path) -> None:
+    status = (
+        f"An error occurred in a Service Broker/Database Mirroring transport connection endpoint, Error: {error},"
+    )
+    shop(tmp_path, f"{status} State: 11. (Near endpoint role: Initiator)", routes=to_stock(f"TCP://stock:{port}"))
+    target(tmp_path)
+    assert statement in (only_remedy(tmp_path).statement or "")
+
+
+def test_a_user_without_access_to_the_target_is_granted_connect(tmp_path: Path) -> None:
+    dropped = (
+        "This message has been dropped because the user does not have permission to access the target database."
+    )
+    shop(tmp_path, dropped, 11211, routes=AWAY)
+    target(
+        tmp_path, remote_service_bindings={"Stock": [{"remote_service_name": "//from", "user_name": "ShopUser"}]}
+    )
+    assert only_remedy(tmp_path).statement == "USE [Stock];\nGRANT CONNECT TO [ShopUser];"
 
 
 def test_a_denial_of_send_beats_the_grants(tmp_path: Path) -> None:
@@ -831,6 +896,8 @@ def undeliverable(number: int, reason: str) -> str:
         ),
         (11230, "The message could not be decrypted and validated.", "Create a certificate"),
         (11282, "This message has been dropped due to licensing restrictions.", "MESSAGE_FORWARDING"),
+        (11211, "The user does not have permission to access the target database.", "Run GRANT CONNECT"),
+        (11213, "This is not the first message in the conversation.", "begin a new dialog"),
         (11290, "The time to live is over.", "The time to live is over."),
     ],
 )

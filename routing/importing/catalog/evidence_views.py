@@ -79,6 +79,13 @@ EVIDENCE_VIEWS = (
         texts="class_desc permission_name state_desc object_name grantee_name",
     ),
     EvidenceView(
+        "database_role_members",
+        "role_name member_name",
+        "which users may send as members of a role",
+        _DEFINITION,
+        texts="role_name member_name",
+    ),
+    EvidenceView(
         "server_permissions",
         "class_desc permission_name endpoint_name grantee_name",
         "who may connect to the endpoint",

@@ -96,9 +96,17 @@ PARTS = (
     QueryPart(
         "database_permissions",
         f"{_ONE}({{db}}.sys.database_permissions AS v"
-        " JOIN {db}.sys.services AS s ON s.service_id = v.major_id AND s.service_id >= 65536"
-        " JOIN {db}.sys.database_principals AS g ON g.principal_id = v.grantee_principal_id) ON v.class = 17",
+        " LEFT JOIN {db}.sys.services AS s ON v.class = 17 AND s.service_id = v.major_id AND s.service_id >= 65536"
+        " JOIN {db}.sys.database_principals AS g ON g.principal_id = v.grantee_principal_id)"
+        " ON s.service_id IS NOT NULL OR v.class = 0 AND v.permission_name = N'CONTROL'",
         {"object_name": "s.name", "grantee_name": "g.name"},
+    ),
+    QueryPart(
+        "database_role_members",
+        f"{_ONE}({{db}}.sys.database_role_members AS v"
+        " JOIN {db}.sys.database_principals AS r ON r.principal_id = v.role_principal_id"
+        " JOIN {db}.sys.database_principals AS m ON m.principal_id = v.member_principal_id) ON 1 = 1",
+        {"role_name": "r.name", "member_name": "m.name"},
     ),
     QueryPart(
         "server_permissions",

@@ -41,7 +41,7 @@ TRUTH: dict[int | None, str] = {
     9796: "X XXX cXAcXXX XXX c",
     **dict.fromkeys((9787, 9788, 9790, 9794, 9797, 9798, 9771, 9780, 9781, 28075), PASSING),
     **dict.fromkeys((9659, 9660, 9661, 9662, 9743, 9744, 9745, 9746, 9747), NOTHING),
-    **dict.fromkeys((9666, 9748, 9753, 9754, 9755, 9756, 9757, 9758, 9759, 9783), TRANSPORT),
+    **dict.fromkeys((9642, 9666, 9748, 9753, 9754, 9755, 9756, 9757, 9758, 9759, 9783), TRANSPORT),
     **dict.fromkeys((28032, 28033, 28071, 28098), TRANSPORT),
     9785: "X ccc XXXXXXc ccc c",
     **dict.fromkeys((9649, 9751, 9752, 9762, 9763, 9764, 9765, 9766, 28022, 28023), SECURITY),
@@ -55,9 +55,9 @@ TRUTH: dict[int | None, str] = {
     **dict.fromkeys((11225, 11226, 11282, 28004, 28005, 28010, 28011), "c ccc XXXXXXX XXX c"),
     **dict.fromkeys((9719, 9720), ". ... ...c... ... c"),
     **dict.fromkeys((9723, 9772, 9773, 9776, 9777), ". ... ...ccc. ... c"),
-    **dict.fromkeys((8494, 11215), "c ccc ....... ... c"),
+    **dict.fromkeys((8494, 11211, 11215), "c ccc ....... ... c"),
     **dict.fromkeys((8490, 11210), ". ... ..c.... ... ."),
-    **dict.fromkeys((9779, 9784), NOTHING),
+    **dict.fromkeys((9779, 9784, 11212, 11213), NOTHING),
 }
 # Where the routes of msdb were searched: what is not said here is as above.
 IN_MSDB = {
