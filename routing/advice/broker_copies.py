@@ -6,15 +6,18 @@ from collections.abc import Collection, Iterator
 
 from routing.advice import statements
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in, without_statement
+from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate, StuckMessage
-from routing.advice.trouble_catalogue import ENABLE_RISK, NEW_BROKER_RISK
+from routing.advice.trouble_catalogue import ENABLE_RISK, NEW_BROKER_RISK, STATUSES
 from routing.cases.estate_addresses import list_route_addresses
-from routing.render.phrases import join_words, named
+from routing.cases.server_evidence import ServerEvidence
+from routing.render.phrases import join_words, named, quote_log
 from routing.rules import text
 from routing.rules.estate import Database, SqlInstance
 from routing.terms import MSDB, MatchingStep
 
 MASTER = "master"
+_OTHER_ID = "does not match the one in sys.databases"
 _LEAVE_RISK = (
     "Until it is back the database has no replica to fail over to. ROLLBACK IMMEDIATE rolls back the open"
     " transactions of everybody in the database and ends their sessions."
@@ -54,12 +57,12 @@ def enable_database(estate: AdviceEstate, instance: SqlInstance, database: str, 
     SQL Server refuses it if another database of the instance has the id, for a database in an availability group
     or a mirroring session, and on a Managed Instance.
     """
-    refused = _enable_later(estate, RemedyPlace(instance.name, MASTER), database, cause)
+    place = RemedyPlace(instance.name, MASTER)
+    refused = _enable_later(estate, place, database, cause) or _renew_broker(estate.server, place, database, cause)
     if refused is not None:
         return refused
     twins = find_twins(estate, instance, database)
     on = [twin.name for twin in twins if twin.is_enabled]
-    place = RemedyPlace(instance.name, MASTER)
     if on:
         one_of_two = (
             (
@@ -81,6 +84,23 @@ def enable_database(estate: AdviceEstate, instance: SqlInstance, database: str, 
             " their open transactions and ends their sessions."
         )
     return ready(place, cause, actions, statements.enable_broker(database), risk=ENABLE_RISK)
+
+
+def _renew_broker(server: ServerEvidence, place: RemedyPlace, database: str, cause: str) -> Remedy | None:
+    """Advise NEW_BROKER if the error log says that the database has another id than sys.databases."""
+    logged = server.log_lines(place.instance, _OTHER_ID)
+    lines = [line for line in logged if f'"{text.collated(database)}"' in text.collated(line)]
+    if not lines:
+        return None
+    entry = STATUSES[StatusTrouble.ID_DIFFERS]
+    return to_fill_in(
+        place,
+        f"{cause} {entry.cause}",
+        (quote_log(place.instance, lines[0]), *entry.actions),
+        statements.new_broker(database),
+        risk=f"{NEW_BROKER_RISK} It rolls back all open transactions of the database.",
+        confidence=Confidence.LIKELY,
+    )
 
 
 def _enable_later(estate: AdviceEstate, place: RemedyPlace, database: str, cause: str) -> Remedy | None:

@@ -13,7 +13,7 @@ from routing.advice.queue_remedies import QUEUE_RISK, name_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.service_remedies import list_queues
 from routing.advice.status_facts import ReportedStatus
-from routing.advice.status_meanings import find_numbers
+from routing.advice.status_meanings import StatusTrouble, find_numbers
 from routing.advice.stuck_messages import TSQL_PORT
 from routing.advice.trouble_catalogue import STATUSES, TroubleEntry
 from routing.render.phrases import join_words, named
@@ -28,6 +28,10 @@ _START = "ALTER ENDPOINT [<endpoint>] STATE = STARTED;"
 _CREATE = (
     "CREATE ENDPOINT [ServiceBrokerEndpoint] STATE = STARTED AS TCP (LISTENER_PORT = 4022)"
     " FOR SERVICE_BROKER (AUTHENTICATION = WINDOWS);"
+)
+_WAY_TO_PORT = (
+    "Check that the firewall lets the port through, and that a container or a load balancer publishes it.",
+    "Check that the error log there says that the endpoint listens, and that the host name leads to this server.",
 )
 _NEW_ENDPOINT = ("Create an endpoint there with STATE = STARTED.",)
 _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
@@ -104,8 +108,15 @@ def start_listening(status: ReportedStatus) -> Remedy:
         or server_remedies.listen_on_all(status, target.name)
         or server_remedies.free_endpoint(status.server, target.name)
     )
+    if known_remedy is not None:
+        return known_remedy
+    endpoint = status.server.endpoint(target.name)
+    if endpoint is not None and endpoint.state is not None:
+        listening = f"By its export the endpoint of {named(target.name)} is STARTED"
+        listening += "." if endpoint.port is None else f" on port {endpoint.port}."
+        return to_fill_in(place, cause, (listening, *_WAY_TO_PORT), _LIST_ENDPOINTS, confidence=Confidence.LIKELY)
     start = _START.replace("[<endpoint>]", server_remedies.name_endpoint(status.server, target.name))
-    return known_remedy or to_fill_in(place, cause, entry.actions, _LIST_ENDPOINTS, start)
+    return to_fill_in(place, cause, entry.actions, _LIST_ENDPOINTS, start)
 
 
 def mend_connection(status: ReportedStatus) -> Remedy:
@@ -320,11 +331,8 @@ def _here(status: ReportedStatus) -> RemedyPlace:
 def _at(status: ReportedStatus) -> str:
     """Return the cause with the address that the messages are sent to."""
     addresses = [] if status.address is None or status.supposed is None else status.supposed.addresses
-    return f"{f'At {_or(addresses)}: ' if addresses else ''}{_entry(status).cause}"
-
-
-def _or(addresses: Sequence[str]) -> str:
-    return " or ".join(map(named, addresses))
+    place = " or ".join(map(named, addresses))
+    return f"{f'At {place}: ' if addresses else ''}{_entry(status).cause}"
 
 
 def _on_both_sides(status: ReportedStatus, *lines: str | None) -> Remedy:
@@ -374,6 +382,9 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
         actions = entry.actions if place is not None else (*entry.actions, location)
         return to_fill_in(at, entry.cause, actions, *lines)
     exported = status.server.queue_of(*place, status.service)
+    off = None if exported is None else turn_on(status.server, place, exported, status.service)
+    if off is not None:
+        return off
     actions = (*entry.actions, f"The queue is in {named(place.database)}.")
     line = f"ALTER QUEUE {(exported and name_queue(exported)) or queue} WITH STATUS = ON;"
     return ready(place, entry.cause, actions, line, risk=QUEUE_RISK, confidence=Confidence.LIKELY)
@@ -442,14 +453,10 @@ def _find_lost_owner(status: ReportedStatus) -> RemedyPlace | None:
     return None
 
 
-def make_master_key(status: ReportedStatus) -> Remedy:
-    """Advise how to create the master key, or open it and encrypt it by the service master key."""
-    return open_key(status.server, _database_in_text(status) or _here(status), _entry(status))
-
-
 def open_master_key(status: ReportedStatus) -> Remedy:
-    """Advise on the master key of the database in which a message could not be enqueued: the target's."""
-    place = _database_in_text(status) or status.find_target()
+    """Advise on the master key of the sender, or of the database in which a message could not be enqueued."""
+    target = status.find_target() if status.trouble is StatusTrouble.MASTER_KEY_CLOSED else None
+    place = _database_in_text(status) or target
     if place is None or place.database is None:
         place = _here(status)
     return open_key(status.server, place, _entry(status))
@@ -476,13 +483,9 @@ def enable_target_broker(status: ReportedStatus) -> Remedy:
 
 
 def enable_own_broker(status: ReportedStatus) -> Remedy:
-    """Return ENABLE_BROKER of the sending database."""
-    return enable_database(status.estate, status.sender_instance, status.database, _entry(status).cause)
-
-
-def enable_msdb_broker(status: ReportedStatus) -> Remedy:
-    """Advise to enable the broker of msdb."""
-    return enable_database(status.estate, status.sender_instance, MSDB, _entry(status).cause)
+    """Return ENABLE_BROKER of the sending database, or of msdb."""
+    database = MSDB if status.trouble is StatusTrouble.MSDB_BROKER_OFF else status.database
+    return enable_database(status.estate, status.sender_instance, database, _entry(status).cause)
 
 
 def open_target(status: ReportedStatus) -> Remedy:

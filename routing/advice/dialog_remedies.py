@@ -18,6 +18,7 @@ _CREATE = (
     "CREATE CERTIFICATE [<certificate>] AUTHORIZATION {} WITH SUBJECT = N'<subject>',"
     " START_DATE = N'<date>', EXPIRY_DATE = N'<date>';"
 )
+_INSTALL = "CREATE CERTIFICATE [<certificate>] AUTHORIZATION [<user>] FROM FILE = N'<file of the other side>';"
 _PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
 _OWNER_ID = 1
 _NOT_ON_MANAGED = (
@@ -35,7 +36,7 @@ def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
     number, lines = _find_principal(status), [_LIST_CERTIFICATES]
     if number is not None:
         lines.append(f"SELECT USER_NAME({number});")
-    return _of_database(status, *lines, _CREATE.format("[<user>]"))
+    return _of_database(status, *lines, _CREATE.format("[<user>]"), _INSTALL)
 
 
 def bind_user(status: ReportedStatus) -> Remedy:

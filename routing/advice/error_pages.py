@@ -320,6 +320,7 @@ WHERE_TO_LOOK: Mapping[StatusTrouble, str] = {
     StatusTrouble.CONTRACT_NOT_TAKEN: "`sys.service_contracts` and `sys.service_contract_usages` of the target",
     StatusTrouble.LICENSE: "`SERVERPROPERTY('Edition')` of both instances",
     StatusTrouble.MESSAGE_REFUSED: _CONVERSATION,
+    StatusTrouble.ID_DIFFERS: f"{_GUIDS}, and the error log",
     StatusTrouble.DOUBLED_ID: _GUIDS,
     StatusTrouble.RESTORED: _CONVERSATION,
     StatusTrouble.SERVICE_GONE: "`sys.services` of the database that the dialog is bound to",

@@ -28,10 +28,12 @@ _MANAGED_PORT, _MANAGED_HOST = "4022", ".database.windows.net"
 def correct_managed_port(
     server: ServerEvidence, sender: RemedyPlace, route: str | None, address: str | None
 ) -> Remedy | None:
-    """Return ALTER ROUTE for a route from a Managed Instance to another one with a port other than 4022."""
+    """Advise on a route from a Managed Instance to no other one, or to another one with a port other than 4022."""
     host = text.host(address)
-    if not server.is_managed(sender.instance) or host is None or not host.endswith(_MANAGED_HOST):
+    if not server.is_managed(sender.instance) or host is None:
         return None
+    if not host.endswith(_MANAGED_HOST):
+        return _reach_managed(sender)
     if text.port(address) == _MANAGED_PORT:
         return None
     cause = (
@@ -51,18 +53,20 @@ def refuse_on_managed(status: ReportedStatus) -> Remedy | None:
         return _refuse_far_managed(status)
     sender = RemedyPlace(status.instance, status.scope)
     route = None if status.supposed is None else status.supposed.route_name
-    corrected = correct_managed_port(status.server, sender, route, status.address)
-    if corrected is not None:
-        return corrected
+    return correct_managed_port(status.server, sender, route, status.address) or _reach_managed(sender)
+
+
+def _reach_managed(sender: RemedyPlace) -> Remedy:
+    """Explain what a Managed Instance can reach."""
     cause = (
-        f"{named(status.instance)} is a Managed Instance: it reaches only other managed instances, at port 4022,"
+        f"{named(sender.instance)} is a Managed Instance: it reaches only other managed instances, at port 4022,"
         " and its endpoint cannot be created or altered."
     )
     actions = (
         "Let the route lead to LOCAL, or to the host name of another managed instance with port 4022.",
         "Open port 4022 of both subnets in their network security groups.",
     )
-    return Remedy(RemedyPlace(status.instance, status.scope), cause, actions)
+    return Remedy(sender, cause, actions)
 
 
 def _refuse_far_managed(status: ReportedStatus) -> Remedy | None:

@@ -24,7 +24,7 @@ _DENIED = re.compile(
     r" schema '(?P<schema>[^']+)'"
 )
 _NO_CONTEXT = ("Could not obtain information about Windows NT", "Cannot execute as the database principal")
-_NO_ACCESS = ("is not able to access the database", "current security context is not trusted")
+_NO_ACCESS = ("is not able to access the database", "is not trusted")
 _NO_USER, _NO_PROCEDURE = "Cannot execute as the user", "Could not find stored procedure"
 _ACTIVATED, _NOTIFIED, _RECEIVING = "activated proc", "NOTIFIED", "RECEIVES_OCCURRING"
 MANY_MESSAGES = 100_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from routing.advice import connection_advice, dialog_remedies
 from routing.advice.broker_copies import part_twins
@@ -17,7 +18,7 @@ from routing.advice.service_remedies import end_conversations, end_dead_dialog
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import CONNECTION_TROUBLES, StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
-from routing.advice.trouble_catalogue import STATUSES
+from routing.advice.trouble_catalogue import CLEANUP_RISK, STATUSES
 from routing.cases.background import StatusText
 from routing.cases.message_cases import CheckedEstate, MessageResult
 from routing.cases.server_evidence import ServerEvidence
@@ -26,6 +27,7 @@ from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, top
 from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
 from routing.terms import MSDB, ON_ITS_WAY, Outcome, Reason
 
+_R = TypeVar("_R")
 LAST_ATTEMPT = "The status is of the last attempt: by these exports a route takes the messages now."
 TRIES_AGAIN = (
     "Wait, and export the queue again: SQL Server tries again by itself, after 4, 8, 16, 32 and then every 64"
@@ -132,6 +134,14 @@ def answer_reported(status: ReportedStatus, *, is_failing: bool, has_remedy: boo
     return answers
 
 
+def order_remedies(
+    of_routes: Iterable[_R], of_status: Iterable[_R], remedy_of_item: Callable[[_R], Remedy], *, is_away: bool
+) -> tuple[_R, ...]:
+    """Return remedies for routes and for a status in their order. Those that discard messages come last."""
+    ordered = (*of_status, *of_routes) if is_away else (*of_routes, *of_status)
+    return tuple(sorted(ordered, key=lambda item: (remedy_of_item(item).risk or "").startswith(CLEANUP_RISK)))
+
+
 def make_endpoint(status: ReportedStatus) -> Remedy | None:
     """Return the advice on an endpoint for a sender without one, if a route leads to another instance."""
     if status.verdict is None or status.verdict.outcome != Outcome.SENT:
@@ -161,7 +171,7 @@ def _end_dialogs(status: ReportedStatus) -> Remedy:
 
 ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.SENDER_BROKER_OFF: connection_advice.enable_own_broker,
-    StatusTrouble.MSDB_BROKER_OFF: connection_advice.enable_msdb_broker,
+    StatusTrouble.MSDB_BROKER_OFF: connection_advice.enable_own_broker,
     StatusTrouble.PASSING: connection_advice.wait,
     StatusTrouble.TARGET_DATABASE_CLOSED: connection_advice.open_target,
     StatusTrouble.NOT_TAKEN_THERE: connection_advice.look_at_target,
@@ -180,7 +190,7 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.NO_BINDING: dialog_remedies.bind_user,
     StatusTrouble.OWNER_NOT_VALID: connection_advice.give_owner,
     StatusTrouble.MASTER_KEY_CLOSED: connection_advice.open_master_key,
-    StatusTrouble.NO_SESSION_KEY: connection_advice.make_master_key,
+    StatusTrouble.NO_SESSION_KEY: connection_advice.open_master_key,
     StatusTrouble.NO_PERMISSION: grant_send,
     StatusTrouble.NO_ACCESS: grant_access,
     StatusTrouble.QUEUE_OFF: connection_advice.turn_queue_on,

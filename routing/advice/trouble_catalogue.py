@@ -254,7 +254,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     ),
     StatusTrouble.NO_DIALOG_CERTIFICATE: _entry(
         "The user of the dialog has no certificate that can be used.",
-        "Create a certificate for the user, and bind the user to the service by a remote service binding.",
+        "Create a certificate for the user: that of the other side FROM FILE for a remote service binding.",
         "Or begin the dialog with ENCRYPTION = OFF.",
     ),
     StatusTrouble.NO_ENDPOINT_CERTIFICATE: _entry(
@@ -320,6 +320,11 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Another database of the instance has the same broker instance, as after a copy or a restore.",
         "Run ENABLE_BROKER for the database that dialogs are meant for.",
         "Run NEW_BROKER for the copy, or DISABLE_BROKER if the copy needs no Service Broker.",
+        risk=NEW_BROKER_RISK,
+    ),
+    StatusTrouble.ID_DIFFERS: _entry(
+        "The broker instance in the database differs from that in sys.databases.",
+        "Run NEW_BROKER for the database.",
         risk=NEW_BROKER_RISK,
     ),
     StatusTrouble.RESTORED: _entry(

@@ -643,10 +643,15 @@ def test_a_secondary_without_a_known_listener_is_not_made_writable(tmp_path: Pat
     assert "ALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://<host>:4022';" in (remedy.statement or "")
 
 
-@pytest.mark.parametrize("number", [28014, 28021])
-def test_an_open_database_is_not_opened(number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "inner"), [(28014, 0), (28021, 0), (28005, 9001), (28005, 926)])
+def test_an_open_database_is_not_opened(number: int, inner: int, tmp_path: Path) -> None:
     stock = {**database("Stock", "5c5c5c5c"), "state_desc": "ONLINE", "is_read_only": 0}
-    remedy = connecting(tmp_path, "It is closed.", number, databases=[database("msdb", "d5d5d5d5", 4), stock])
+    remedy = connecting(
+        tmp_path,
+        f"It is closed. Error: {inner}, State: 1.",
+        number,
+        databases=[database("msdb", "d5d5d5d5", 4), stock],
+    )
     assert remedy.place == ("STOCK", "Stock")
     assert "writable" not in remedy.text
     assert "is_enqueue_enabled" in (remedy.statement or "")
@@ -736,6 +741,7 @@ def test_an_activated_procedure_that_no_grant_mends(text: str, expected: str, tm
     [
         ("Could not obtain information about Windows NT group/user 'CORP\\leaver'.", "ALTER AUTHORIZATION ON"),
         ("… because the current security context is not trusted.", "SET TRUSTWORTHY ON"),
+        ("The module being executed is not trusted. Either the owner of …", "SET TRUSTWORTHY ON"),
         ('The server principal "sa" is not able to access the database "Log".', "SET TRUSTWORTHY ON"),
     ],
 )
@@ -1031,6 +1037,14 @@ def test_a_managed_instance_listens_on_one_port(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("status", ["", TIMED_OUT])
+def test_a_managed_instance_reaches_only_others(status: str, tmp_path: Path) -> None:
+    managed = [{"engine_edition": 8, "edition": "SQL Azure"}]
+    shop(tmp_path, status, 9754 if status else None, routes=AWAY, server_properties=managed)
+    target(tmp_path)
+    assert "reaches only other managed instances" in only_remedy(tmp_path).cause
+
+
 def test_a_managed_instance_has_no_binding(tmp_path: Path) -> None:
     status = "Dialog security is not available … there is no remote service binding for the target service."
     shop(tmp_path, status, 9727, routes=AWAY, server_properties=[{"engine_edition": 8}])
@@ -1124,6 +1138,51 @@ def test_the_queue_of_database_mail(tmp_path: Path) -> None:
     whole_shop(tmp_path, [], **views)
     [trouble] = check([str(tmp_path)]).troubles
     assert trouble.remedy.statement == "USE [msdb];\nEXEC msdb.dbo.sysmail_start_sp;"
+    # A message that finds its queue off gets the same remedy as the queue.
+    off = {"msdb": [{**queue, "is_receive_enabled": 0}]}
+    status = 'The service queue "ExternalMailQueue" is currently disabled.'
+    mailed = waiting(1, "ExternalMailService", transmission_status=status)
+    views |= {"service_queues": off, "conversation_endpoints": {"msdb": [endpoint(1)]}}
+    whole_shop(tmp_path, [], **views, transmission_queue={"msdb": [mailed]})
+    done = check([str(tmp_path)])
+    assert not done.troubles
+    assert "EXEC msdb.dbo.sysmail_start_sp;" in (done.groups[0].advice[0].remedy.statement or "")
+
+
+def test_a_started_endpoint_is_not_started(tmp_path: Path) -> None:
+    remedy = connecting(tmp_path, REFUSED, 9754)
+    assert "is STARTED on port 4022" in remedy.text
+    assert "STATE = STARTED" not in (remedy.statement or "")
+
+
+def test_a_client_that_is_gone_does_not_hide_the_owner(tmp_path: Path) -> None:
+    client, status = "SqlQueryNotificationService-6ed7b9a7-1111-4b4b-8f2c-1a2b3c4d5e6f", "Error: 15404, State: 19."
+    whole_shop(tmp_path, [waiting(1, client, transmission_status=status, error_number=28005)])
+    [group] = check([str(tmp_path)]).groups
+    owner, cleanup = (advice.remedy.statement or "" for advice in group.advice)
+    assert "ALTER AUTHORIZATION ON DATABASE::[Orders]" in owner
+    assert "WITH CLEANUP" in cleanup
+
+
+def test_a_database_with_another_id_than_the_server_knows_gets_a_new_one(tmp_path: Path) -> None:
+    line = (
+        'The Service Broker in database "Orders" will be disabled because the Service Broker GUID in the database'
+        " (B1E3A5F0) does not match the one in sys.databases (B1E3A5F1)."
+    )
+    off = [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d", is_enabled=0)]
+    shop(tmp_path, databases=off, **log(line))
+    remedy = only_remedy(tmp_path)
+    assert (
+        remedy.statement == "-- USE [master];\n-- ALTER DATABASE [Orders] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;"
+    )
+    assert "ends all conversations" in (remedy.risk or "")
+
+
+def test_a_user_of_a_dialog_gets_the_certificate_of_its_side(tmp_path: Path) -> None:
+    status = "There is no security certificate bound to the database principal (Id: 5)."
+    statement = connecting(tmp_path, status, 9731).statement or ""
+    assert "WITH SUBJECT" in statement
+    assert "FROM FILE" in statement
 
 
 def test_an_instance_that_is_not_managed_cannot_send_to_a_managed_one(tmp_path: Path) -> None:

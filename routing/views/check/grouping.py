@@ -15,7 +15,7 @@ from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.server_remedies import complete_addresses, lead_from_loopback
 from routing.advice.silence_remedies import SilentMessages
-from routing.advice.status_advice import StatusAdviser
+from routing.advice.status_advice import StatusAdviser, order_remedies
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.cases.background import StatusText
@@ -418,7 +418,7 @@ class _Adviser:
                 GroupAdvice(remedy, bare.unacknowledged) for remedy in self._remedies_of_silence(bare)
             ]
         is_away = bare.first.case.is_on_its_way
-        all_advice = (*status_remedies, *on_path) if is_away else (*on_path, *status_remedies)
+        all_advice = order_remedies(on_path, status_remedies, lambda advice: advice.remedy, is_away=is_away)
         server = self._estate.server
         allowed = [replace(advice, remedy=allow_on_managed(server, advice.remedy)) for advice in all_advice]
         return MessageGroup(ordered, helped.near_misses, tuple(allowed))
