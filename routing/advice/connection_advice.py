@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
 from routing.advice.broker_copies import MASTER, enable_database, name_twins
 from routing.advice.database_remedies import open_database, open_holder, open_key, own_database
 from routing.advice.managed_remedies import refuse_on_managed
 from routing.advice.queue_remedies import QUEUE_RISK, name_queue, turn_on
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, correct_route, ready, to_fill_in
 from routing.advice.service_remedies import list_queues
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_numbers
@@ -172,8 +173,8 @@ def grant_connect(status: ReportedStatus) -> Remedy:
 
 
 def _link_express(status: ReportedStatus) -> Remedy | None:
-    peer = status.find_peer()
-    return None if peer is None else server_remedies.link_express(status.server, status.instance, peer.name)
+    peer = status.find_peer_name()
+    return None if peer is None else server_remedies.link_express(status.server, status.instance, peer)
 
 
 def correct_connection(status: ReportedStatus) -> Remedy | None:
@@ -183,7 +184,7 @@ def correct_connection(status: ReportedStatus) -> Remedy | None:
         or _listen_at_primary(status)
         or server_remedies.correct_listener(status)
         or server_remedies.follow_primary(status)
-        or server_remedies.part_ports(status)
+        or server_remedies.part_endpoints(*status.on_route)
         or _lead_to_neighbour(status)
         or correct_port(status)
         or server_remedies.lead_to_partner(status)
@@ -246,11 +247,7 @@ def _look_at_connection(status: ReportedStatus) -> Remedy | None:
 
 def _lead_to_neighbour(status: ReportedStatus) -> Remedy | None:
     """Advise on a route to another instance of the machine than the one that holds the service."""
-    if status.address is None or status.find_peer() is not None:
-        return None
-    route = None if status.supposed is None else status.supposed.route_name
-    sender = RemedyPlace(status.instance, status.scope)
-    return server_remedies.lead_to_neighbour(status.estate, status.address, status.service, sender, route)
+    return None if status.find_peer() else server_remedies.lead_to_neighbour(*status.on_route)
 
 
 def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> Remedy:
@@ -275,8 +272,8 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
     Port 1433 is for T-SQL connections, so it is never right. Another port is wrong if the endpoint of the known
     instance on the machine has a different one.
     """
-    address, verdict = status.address, status.supposed
-    if address is None or verdict is None or status.find_target_instance() is not None:
+    address = status.address
+    if address is None or status.find_target_instance() is not None:
         return None
     port, entry = text.port(address), _entry(status)
     target = status.estate.find_instance_of_host(status.address)
@@ -294,14 +291,12 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
     else:
         return None
     further = () if port is None else ("If the port is right after all, look further.", *entry.actions)
-    actions = (f"Correct route {named(verdict.route_name)}.", *further)
-    place = RemedyPlace(status.instance, status.scope)
+    actions = (f"Correct route {named(status.route)}.", *further)
+    correct = partial(correct_route, status.route_place, status.route)
     if target_port is not None:
-        moved = _with_port(address, target_port)
-        altered = statements.alter_route(verdict.route_name, statements.with_clause(address=moved))
-        return ready(place, cause, actions, altered, confidence=Confidence.LIKELY)
+        return correct(statements.with_clause(address=_with_port(address, target_port)), cause, *actions)
     clause = statements.lead_to(text.host(address), None)
-    return to_fill_in(place, cause, actions, statements.alter_route(verdict.route_name, clause))
+    return correct(clause, cause, *actions, is_open=True, confidence=Confidence.TO_BE_CHECKED)
 
 
 def _port_of(status: ReportedStatus, instance: str) -> str | None:

@@ -13,7 +13,7 @@ from routing.advice.database_remedies import open_key
 from routing.advice.login_remedies import CONNECT_RISK, is_anonymous, unite_accounts
 from routing.advice.queue_remedies import read_queue, turn_on, unlock_queue
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
-from routing.advice.server_remedies import free_endpoint
+from routing.advice.server_remedies import ANOTHER_PORT, alter_endpoint, free_endpoint
 from routing.advice.service_remedies import QUERY_NOTIFICATION, count_losses
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate
@@ -333,9 +333,7 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
     for instance, endpoint in server.endpoints.items():
         lines = server.log_lines(instance, "Service Broker login attempt failed")
         logins = {match[1]: line for line in reversed(lines) if (match := _WITHOUT_CONNECT.search(line))}
-        granted = {
-            grant.grantee for grant in server.connect_grants(instance, endpoint.name) or () if grant.is_granted
-        }
+        granted = {grant.grantee for grant in server.connect_grants(instance) or () if grant.is_granted}
         for login, line in logins.items():
             pasted, name = statements.identifier(login), statements.identifier(endpoint.name)
             if login in granted or pasted is None or name is None:
@@ -410,16 +408,13 @@ def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:
         if len(names) < 2:
             continue
         last = max(names)
-        endpoint = server.endpoints[last]
-        pasted = statements.identifier(endpoint.name) or "[<endpoint>]"
-        remedy = to_fill_in(
-            RemedyPlace(last, MASTER),
+        remedy = alter_endpoint(
+            server,
+            last,
+            ANOTHER_PORT,
             f"The endpoints of {join_words(map(named, sorted(names)))} have port {port} of one machine, and only"
             " one can listen there (error 9692 in the log of the others).",
             ("Give one of them another port, and correct the routes that lead to it.",),
-            f"ALTER ENDPOINT {pasted} AS TCP (LISTENER_PORT = <port>);",
-            risk="The endpoint closes its connections for a moment.",
-            confidence=Confidence.LIKELY,
         )
         yield EstateTrouble(TroubleKind.PORT_SHARED, f"port {port} is shared", len(names), remedy)
     for name in server.endpoints:

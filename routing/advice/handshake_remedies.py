@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
-from routing.advice.server_remedies import PORT_RISK, name_endpoint
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, to_fill_in
+from routing.advice.server_remedies import alter_endpoint, name_endpoint
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble
 from routing.cases.server_evidence import ServerEvidence
@@ -49,16 +49,12 @@ def agree_on_encryption(status: ReportedStatus) -> Remedy | None:
     shown = [f"{named(name)} {_list(endpoint)}" for name, endpoint in with_algorithms]
     algorithms_text = f": {join_words(shown)}" if shown else ""
     old = [name for name, endpoint in with_algorithms if "AES" not in endpoint.algorithms]
-    place = RemedyPlace(old[0] if old else status.instance, MASTER)
-    endpoint = status.server.endpoint(place.instance)
-    name = None if endpoint is None else statements.identifier(endpoint.name)
-    line = f"ALTER ENDPOINT {name or '[<endpoint>]'} FOR SERVICE_BROKER (ENCRYPTION = REQUIRED ALGORITHM AES);"
-    build = ready if name is not None and old else to_fill_in
-    return build(
-        place,
+    return alter_endpoint(
+        status.server,
+        old[0] if old else status.instance,
+        "FOR SERVICE_BROKER (ENCRYPTION = REQUIRED ALGORITHM AES)",
         f"The two endpoints have no encryption algorithm in common{algorithms_text}.",
         AGREE_ON_AES,
-        line,
         risk=_ALGORITHM_RISK,
         confidence=Confidence.CERTAIN if len(with_algorithms) == 2 else Confidence.LIKELY,
     )
@@ -74,8 +70,7 @@ def install_certificate(status: ReportedStatus) -> Remedy | None:
     is_missing = "not found" in words or status.status_text.number == 28045
     if status.status_text.number not in (28035, 28045) or not is_missing:
         return None
-    peer = status.find_peer()
-    return _install(status.server, status.instance, None if peer is None else peer.name)
+    return _install(status.server, status.instance, status.find_peer_name())
 
 
 def _install(server: ServerEvidence, place: str, holder: str | None) -> Remedy:
@@ -130,10 +125,8 @@ def agree_on_authentication(status: ReportedStatus) -> Remedy | None:
         "Give both the same kind: certificates, or Windows accounts of domains that trust each other.",
         "Each side then needs the other's certificate or account, with CONNECT permission on its endpoint.",
     )
-    name = name_endpoint(status.server, status.instance)
-    line = f"ALTER ENDPOINT {name} FOR SERVICE_BROKER (AUTHENTICATION = <kind>);"
-    place = RemedyPlace(status.instance, MASTER)
-    return to_fill_in(place, cause, actions, line, risk=PORT_RISK, confidence=Confidence.LIKELY)
+    option = "FOR SERVICE_BROKER (AUTHENTICATION = <kind>)"
+    return alter_endpoint(status.server, status.instance, option, cause, actions)
 
 
 def _kinds(authentication: str) -> set[str]:
@@ -157,8 +150,7 @@ def renew_own_certificate(status: ReportedStatus) -> Remedy | None:
     certificate = status.server.endpoint_certificate(status.instance)
     if certificate is not None and certificate.has_private_key is False:
         return _restore_private_key(status.instance, certificate)
-    peer = status.find_peer()
-    return _renew(status.server, status.instance, None if peer is None else peer.name, status.trouble)
+    return _renew(status.server, status.instance, status.find_peer_name(), status.trouble)
 
 
 def _restore_private_key(instance: str, certificate: CertificateFacts) -> Remedy:
@@ -202,8 +194,7 @@ def open_private_key(status: ReportedStatus) -> Remedy | None:
 
 def check_certificates(status: ReportedStatus) -> Remedy | None:
     """Advise on the exported certificates of two endpoints: one is not valid, or the other side lacks it."""
-    peer = status.find_peer()
-    return compare_certificates(status.server, status.instance, None if peer is None else peer.name)
+    return compare_certificates(status.server, status.instance, status.find_peer_name())
 
 
 def compare_certificates(server: ServerEvidence, sender: str, peer: str | None) -> Remedy | None:

@@ -5,6 +5,7 @@ Each function is one case: None where it is not the one at hand, or where its vi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -26,8 +27,9 @@ _LOGIN_ATTEMPTS = (28047, 28048)
 CONNECT_RISK = "The login can then connect to the endpoint."
 """The risk of CONNECT on an endpoint."""
 _OF_BROKER = "Service Broker"
-_LOGON_FAILED = ("8009030c", "80090303", "8009030e", "80090311", "80090322")
+_LOGON_FAILED = ("8009030c", "80090303", "80090304", "8009030e", "80090311", "80090322")
 _SHOWN_LOGINS = 5
+_LOGIN = re.compile(r"login (?:attempt by user )?(['\"])([^'\"]*)\1", re.IGNORECASE)
 _ANONYMOUS = "anonymous logon"
 
 
@@ -96,11 +98,8 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
             return None
         instance = peer.name
     if is_anonymous(login):
-        peer = status.find_peer()
-        return unite_accounts(status.server, instance, None if peer is None else peer.name)
-    endpoint = status.server.endpoint(instance)
-    endpoint_name = None if endpoint is None else endpoint.name
-    grants = status.server.connect_grants(instance, endpoint_name)
+        return unite_accounts(status.server, instance, status.find_peer_name())
+    grants = status.server.connect_grants(instance)
     place, at = RemedyPlace(instance, MASTER), f"the endpoint of {named(instance)}"
     login_text = "the login of the other side" if login is None else f"login {named(login)}"
     pasted_login = "[<login>]" if login is None else statements.identifier(login)
@@ -139,7 +138,7 @@ def open_endpoint(status: ReportedStatus) -> Remedy | None:
     endpoint = None if peer is None else status.server.endpoint(peer.name)
     if peer is None or endpoint is None or endpoint.name is None:
         return None
-    grants = status.server.connect_grants(peer.name, endpoint.name)
+    grants = status.server.connect_grants(peer.name)
     if grants is None or any(grant.is_granted for grant in grants):
         return None
     cause = (
@@ -156,16 +155,14 @@ def open_endpoint(status: ReportedStatus) -> Remedy | None:
 
 def list_logins(status: ReportedStatus) -> str | None:
     """Return a sentence on the logins that may connect to the endpoint of the other side, or None."""
-    peer = status.find_peer()
-    endpoint = None if peer is None else status.server.endpoint(peer.name)
-    if peer is None or endpoint is None:
+    peer = status.find_peer_name()
+    if peer is None or status.server.endpoint(peer) is None:
         return None
-    grants = status.server.connect_grants(peer.name, endpoint.name)
-    granted = [named(grant.grantee) for grant in grants or () if grant.is_granted]
+    granted = [named(grant.grantee) for grant in status.server.connect_grants(peer) or () if grant.is_granted]
     if not granted:
         return None
     which = join_words(granted, _SHOWN_LOGINS)
-    return f"CONNECT on the endpoint of {named(peer.name)} is granted to {which}: compare the login."
+    return f"CONNECT on the endpoint of {named(peer)} is granted to {which}: compare the login."
 
 
 def explain_logon(status: ReportedStatus) -> Remedy | None:
@@ -173,8 +170,7 @@ def explain_logon(status: ReportedStatus) -> Remedy | None:
     words = (status.status_text.text or "").lower()
     if not any(code in words for code in _LOGON_FAILED):
         return None
-    peer = status.find_peer()
-    return unite_accounts(status.server, status.instance, None if peer is None else peer.name)
+    return unite_accounts(status.server, status.instance, status.find_peer_name())
 
 
 def is_anonymous(login: str | None) -> bool:
@@ -211,8 +207,7 @@ def _is_refused_there(status: ReportedStatus, login: str) -> bool:
 
 def _lacks_connect(status: ReportedStatus, instance: str, login: str) -> bool:
     """Return True if the grants on the endpoint of an instance were exported and a login has none."""
-    endpoint = status.server.endpoint(instance)
-    grants = status.server.connect_grants(instance, None if endpoint is None else endpoint.name)
+    grants = status.server.connect_grants(instance)
     if grants is None:
         return False
     denied = any(not grant.is_granted and grant.grantee in (login, _EVERYBODY) for grant in grants)
@@ -227,17 +222,9 @@ def _is_account_of(login: str, instance: str) -> bool:
 
 def _find_login(status: ReportedStatus) -> str | None:
     """Return the login that a text names, or None if it names none."""
-    status_text = status.status_text.text or ""
-    words = ("login '", 'login "', "login attempt by user '")
-    starts = [
-        status_text.lower().find(start_text) + len(start_text)
-        for start_text in words
-        if start_text in status_text.lower()
-    ]
-    if starts:
-        text_from_login = status_text[max(starts) :]
-        end = text_from_login.find(status_text[max(starts) - 1])
-        return text_from_login[:end].rstrip(".") or None if end > 0 else None
+    logins = _LOGIN.findall(status.status_text.text or "")
+    if logins:
+        return logins[-1][1].rstrip(".") or None
     with_domain = [name for name in status.quoted_names if "\\" in name]
     return with_domain[0] if with_domain else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from routing.advice import statements
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, correct_route
 from routing.advice.status_facts import ReportedStatus
 from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import named
@@ -22,6 +22,7 @@ _LEAVE_AZURE = (
     "Move the database to a managed instance or to SQL Server.",
     "Or send the messages by another service, such as Azure Service Bus.",
 )
+_OPEN_PORT = "Open port 4022 of both subnets in their network security groups."
 _MANAGED_PORT, _MANAGED_HOST = "4022", ".database.windows.net"
 
 
@@ -40,20 +41,15 @@ def correct_managed_port(
         f"The address {named(address)} is of a Managed Instance, whose Service Broker listens on port 4022 only."
     )
     clause = statements.with_clause(address=f"TCP://{host}:{_MANAGED_PORT}")
-    actions = (
-        f"Correct route {named(route)}.",
-        "Open port 4022 of both subnets in their network security groups.",
-    )
-    return ready(sender, cause, actions, statements.alter_route(route, clause), confidence=Confidence.LIKELY)
+    return correct_route(sender, route, clause, cause, f"Correct route {named(route)}.", _OPEN_PORT)
 
 
 def refuse_on_managed(status: ReportedStatus) -> Remedy | None:
     """Explain that a Managed Instance has no endpoint to change, or return None for other instances."""
     if not status.server.is_managed(status.instance):
         return _refuse_far_managed(status)
-    sender = RemedyPlace(status.instance, status.scope)
-    route = None if status.supposed is None else status.supposed.route_name
-    return correct_managed_port(status.server, sender, route, status.address) or _reach_managed(sender)
+    sender = status.route_place
+    return correct_managed_port(status.server, sender, status.route, status.address) or _reach_managed(sender)
 
 
 def _reach_managed(sender: RemedyPlace) -> Remedy:
@@ -64,7 +60,7 @@ def _reach_managed(sender: RemedyPlace) -> Remedy:
     )
     actions = (
         "Let the route lead to LOCAL, or to the host name of another managed instance with port 4022.",
-        "Open port 4022 of both subnets in their network security groups.",
+        _OPEN_PORT,
     )
     return Remedy(sender, cause, actions)
 
@@ -79,7 +75,7 @@ def _refuse_far_managed(status: ReportedStatus) -> Remedy | None:
         f" managed instances, and {named(status.instance)} is none."
     )
     actions = ("Send the messages in another way, or host both services on managed instances.",)
-    return Remedy(RemedyPlace(status.instance, status.scope), cause, actions, confidence=Confidence.LIKELY)
+    return Remedy(status.route_place, cause, actions, confidence=Confidence.LIKELY)
 
 
 def allow_on_managed(server: ServerEvidence, remedy: Remedy) -> Remedy:

@@ -135,6 +135,20 @@ def to_fill_in(
     return Remedy(place, cause, tuple(actions), statement, False, risk, confidence)
 
 
+def correct_route(
+    place: RemedyPlace,
+    route: str | None,
+    clause: str | None,
+    cause: str,
+    *actions: str,
+    is_open: bool = False,
+    confidence: Confidence = Confidence.LIKELY,
+) -> Remedy:
+    """Build a remedy with ALTER ROUTE. ``is_open``: a value of the clause is missing."""
+    build = to_fill_in if is_open else ready
+    return build(place, cause, actions, statements.alter_route(route, clause), confidence=confidence)
+
+
 def without_statement(
     place: RemedyPlace, cause: str, actions: Sequence[str], *, risk: str | None = None
 ) -> Remedy:

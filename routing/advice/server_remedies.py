@@ -7,26 +7,27 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from routing.advice import statements
 from routing.advice.address_remedies import check_short_name
 from routing.advice.broker_copies import MASTER
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, correct_route, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_numbers
 from routing.advice.stuck_messages import AdviceEstate, StuckMessage
 from routing.advice.trouble_catalogue import STATUSES, TRUST_RISK
 from routing.cases.estate_addresses import EstateAddresses
 from routing.cases.server_evidence import ServerEvidence
-from routing.cases.server_facts import AvailabilityListener
 from routing.render.phrases import join_words, named, quote_log
 from routing.rules import text
 from routing.terms import LOOPBACK_HOSTS
 
 PORT_RISK = "The endpoint closes its connections for a moment, and SQL Server connects again by itself."
 """The risk of another port or authentication of an endpoint."""
+ANOTHER_PORT = "AS TCP (LISTENER_PORT = <port>)"
+"""The option of an endpoint that gets another port."""
 _NO_ACCESS = 916
 _OF_SECONDARIES = (976, 978, 983)
 _WITH_INSTANCE = re.compile(
@@ -41,6 +42,23 @@ def name_endpoint(server: ServerEvidence, instance: str) -> str:
     """Return the endpoint of an instance as an identifier to paste, or a placeholder."""
     endpoint = server.endpoint(instance)
     return (None if endpoint is None else statements.identifier(endpoint.name)) or "[<endpoint>]"
+
+
+def alter_endpoint(
+    server: ServerEvidence,
+    instance: str,
+    option: str,
+    cause: str,
+    actions: Sequence[str],
+    *,
+    risk: str | None = PORT_RISK,
+    confidence: Confidence = Confidence.LIKELY,
+) -> Remedy:
+    """Return ALTER ENDPOINT, as a comment if its name or a value of the option must be filled in."""
+    name = name_endpoint(server, instance)
+    build = to_fill_in if "<" in name or "<" in option else ready
+    line = f"ALTER ENDPOINT {name} {option};"
+    return build(RemedyPlace(instance, MASTER), cause, actions, line, risk=risk, confidence=confidence)
 
 
 # The address: a listener, two instances on one port, or a partner that has failed over.
@@ -66,7 +84,8 @@ def correct_listener(status: ReportedStatus) -> Remedy | None:
     if moved is not None:
         return moved
     port = text.port(status.address)
-    on_other_ports = [name for name in _primary_first(listener) if str(_port(status, name)) != port]
+    primary_first = sorted(listener.replicas, key=lambda name: name != listener.primary)
+    on_other_ports = [name for name in primary_first if str(_port(status, name)) != port]
     with_endpoint = [name for name in on_other_ports if status.server.endpoint(name) is not None]
     stopped = None if listener.primary is None else start_endpoint(status.server, listener.primary, leads)
     if stopped is not None and str(_port(status, stopped.instance)) == port:
@@ -79,13 +98,14 @@ def correct_listener(status: ReportedStatus) -> Remedy | None:
     first = with_endpoint[0]
     cause = f"{leads} The endpoint of {named(first)} listens on port {_port(status, first)}, not on {port}."
     further_actions = [f"Do the same on {join_words(map(named, with_endpoint[1:]))}."] if with_endpoint[1:] else []
-    return _alter_port(status, first, port, cause, (rule, *further_actions))
+    option = f"AS TCP (LISTENER_PORT = {port})"
+    return alter_endpoint(status.server, first, option, cause, (rule, *further_actions))
 
 
 def correct_listener_port(status: ReportedStatus) -> Remedy | None:
     """Return ALTER ROUTE for a listener with replicas that all listen on one port, but not on the route's."""
-    listener, route = status.server.listener(text.host(status.address)), status.supposed
-    if listener is None or route is None or status.address is None:
+    listener = status.server.listener(text.host(status.address))
+    if listener is None or status.supposed is None or status.address is None:
         return None
     ports = [_port(status, name) for name in listener.replicas]
     if len(ports) < 2 or len(set(ports)) > 1 or not isinstance(ports[0], int):
@@ -96,17 +116,9 @@ def correct_listener_port(status: ReportedStatus) -> Remedy | None:
         f"{named(status.address)} is a listener of an availability group, and the endpoints of its replicas listen"
         f" on port {ports[0]}."
     )
-    actions = (f"Correct the port in route {named(route.route_name)}, and leave the endpoints unchanged.",)
+    action = f"Correct the port in route {named(status.route)}, and leave the endpoints unchanged."
     clause = statements.with_clause(address=f"TCP://{text.host(status.address)}:{ports[0]}")
-    altered = statements.alter_route(route.route_name, clause)
-    place = RemedyPlace(status.instance, status.scope)
-    return ready(place, cause, actions, altered, confidence=Confidence.LIKELY)
-
-
-def _primary_first(listener: AvailabilityListener) -> Iterator[str]:
-    if listener.primary is not None:
-        yield listener.primary
-    yield from (name for name in listener.replicas if name != listener.primary)
+    return correct_route(status.route_place, status.route, clause, cause, action)
 
 
 def _port(status: ReportedStatus, instance: str) -> int | str:
@@ -114,25 +126,8 @@ def _port(status: ReportedStatus, instance: str) -> int | str:
     return "(not known)" if endpoint is None or endpoint.port is None else endpoint.port
 
 
-def _alter_port(status: ReportedStatus, instance: str, port: str, cause: str, actions: tuple[str, ...]) -> Remedy:
-    place, endpoint = RemedyPlace(instance, MASTER), status.server.endpoint(instance)
-    name = None if endpoint is None else statements.identifier(endpoint.name)
-    line = f"ALTER ENDPOINT {name or '[<endpoint>]'} AS TCP (LISTENER_PORT = {port});"
-    build = to_fill_in if name is None else ready
-    return build(place, cause, actions, line, risk=PORT_RISK, confidence=Confidence.LIKELY)
-
-
-def part_ports(status: ReportedStatus) -> Remedy | None:
-    """Advise on two instances of the address's machine that have endpoints at one port."""
-    if status.address is None:
-        return None
-    route = None if status.supposed is None else status.supposed.route_name
-    sender = RemedyPlace(status.instance, status.scope)
-    return part_endpoints(status.estate, status.address, status.service, sender, route)
-
-
 def part_endpoints(
-    estate: AdviceEstate, address: str, service: str, sender: RemedyPlace, route: str | None
+    estate: AdviceEstate, address: str | None, service: str, sender: RemedyPlace, route: str | None
 ) -> Remedy | None:
     """Advise on instances of one machine that share the port of an address. Only one of them can use it.
 
@@ -143,7 +138,6 @@ def part_endpoints(
         return None
     holding = [name for name in sharing if estate.instances[name].holders_of(service)]
     moved = holding[0] if len(holding) == 1 else sharing[-1]
-    endpoint = estate.server.endpoint(moved)
     cause = (
         f"{join_words(map(named, sharing))} are on one machine, and their endpoints all have port"
         f" {text.port(address)}: only one can listen there, and the error log of the others has error 9692."
@@ -155,14 +149,11 @@ def part_endpoints(
             " address that port."
         ),
     )
-    name = (None if endpoint is None else statements.identifier(endpoint.name)) or "[<endpoint>]"
-    line = f"ALTER ENDPOINT {name} AS TCP (LISTENER_PORT = <port>);"
-    place = RemedyPlace(moved, MASTER)
-    return to_fill_in(place, cause, actions, line, risk=PORT_RISK, confidence=Confidence.LIKELY)
+    return alter_endpoint(estate.server, moved, ANOTHER_PORT, cause, actions)
 
 
 def lead_to_neighbour(
-    estate: AdviceEstate, address: str, service: str, sender: RemedyPlace, route: str | None
+    estate: AdviceEstate, address: str | None, service: str, sender: RemedyPlace, route: str | None
 ) -> Remedy | None:
     """Return ALTER ROUTE to the only instance of the address's machine that holds the service, at another port."""
     host, port = text.host(address) or "", text.port(address)
@@ -182,48 +173,65 @@ def lead_to_neighbour(
         f"Service {named(service)} is in {named(holder)}, whose endpoint listens on port {own_port}, but"
         f" the address {named(address)} has port {port}."
     )
-    actions = (f"Correct route {named(route)}, unless an instance at port {port} forwards the messages.",)
-    altered = statements.alter_route(route, statements.with_clause(address=f"TCP://{host}:{own_port}"))
-    return ready(sender, cause, actions, altered, confidence=Confidence.LIKELY)
+    action = f"Correct route {named(route)}, unless an instance at port {port} forwards the messages."
+    return correct_route(sender, route, statements.with_clause(address=f"TCP://{host}:{own_port}"), cause, action)
 
 
 def lead_to_partner(status: ReportedStatus) -> Remedy | None:
     """Advise ALTER ROUTE with both partners, if the target database is on another known instance.
 
-    This applies only to a route with a broker instance. The instance at its address must be unknown or have had
-    the database too, because any other instance may be a forwarder.
+    The route has the broker instance, or its address is that of the database's mirror. The instance there must be
+    unknown or have had the database too, because any other instance may be a forwarder.
     """
     verdict, broker = status.supposed, status.broker
     if verdict is None or verdict.decision is None or status.address is None or verdict.mirror_address is not None:
         return None
     route = verdict.decision.last.reported
     partners = [
-        (name, holder.name, address)
+        (name, holder, address)
         for name, holder in status.estate.instances.holders_of(status.service, broker)
         if holder.is_enabled
         and name != status.instance
         and (address := status.estate.find_endpoint_address(name)) is not None
     ]
-    if broker is None or route is None or route.broker != broker or len(partners) != 1:
+    if route is None or len(partners) != 1:
         return None
-    partner, database, address = partners[0]
+    partner, holder, address = partners[0]
     target = status.find_peer()
-    if target is not None and (target.name == partner or database not in target.databases):
+    if target is not None and (target.name == partner or holder.name not in target.databases):
         return None
+    facts = None if target is None else status.server.database(target.name, holder.name)
+    is_mirror = facts is not None and facts.mirroring_role == "MIRROR" and route.service == status.service
+    if not is_mirror and (broker is None or route.broker != broker):
+        return None
+    same_broker = "" if broker is None else " with the same broker instance"
     cause = (
-        f"Nothing answers at {named(status.address)}, and {named(database)} of {named(partner)} holds service"
-        f" {named(status.service)} with the same broker instance: the database has failed over to it."
+        f"Nothing answers at {named(status.address)}, and {named(holder.name)} of {named(partner)} holds service"
+        f" {named(status.service)}{same_broker}: the database has failed over to it."
     )
+    check = f"Check that {named(partner)} is the principal now, and that the sending server reaches its port."
     listeners = status.server.listeners_of(partner)
     if listeners:
         clause = statements.with_clause(address=f"TCP://{listeners[0].name}:{text.port(address)}")
         action = f"Let route {named(route.name)} lead to the listener, which follows the primary."
-    else:
-        clause = statements.with_clause(status.service, broker, status.address.strip().rstrip("/"), address)
-        action = f"Give route {named(route.name)} both partners: its address, and the other as mirror."
-    check = f"Check that {named(partner)} is the principal now, and that the sending server reaches its port."
-    place, altered = RemedyPlace(status.instance, status.scope), statements.alter_route(route.name, clause)
-    return ready(place, cause, (action, check), altered, confidence=Confidence.LIKELY)
+        return correct_route(status.route_place, route.name, clause, cause, action, check)
+    pair = holder.broker, status.address, address
+    return _name_partners(status.route_place, cause, route.name, status.service, pair, check)
+
+
+def _name_partners(
+    place: RemedyPlace,
+    cause: str,
+    route: str | None,
+    service: str,
+    pair: tuple[str | None, str, str],
+    *checks: str,
+) -> Remedy:
+    """Return ALTER ROUTE with both partners. ``pair`` has the broker instance, and the addresses of both."""
+    broker, address, mirror = pair
+    action = f"Give route {named(route)} both partners: its address, and the other as mirror."
+    clause = statements.with_clause(service, broker, address.strip().rstrip("/"), mirror)
+    return correct_route(place, route, clause, cause, action, *checks)
 
 
 def lead_to_principal(estate: AdviceEstate, reached: str, before: StuckMessage) -> Remedy | None:
@@ -253,11 +261,8 @@ def lead_to_principal(estate: AdviceEstate, reached: str, before: StuckMessage) 
         f"Route {named(verdict.route_name)} of {named(before.scope)} leads to {named(reached)}, where"
         f" {named(holder.name)} is the mirror: the principal is {named(name)}."
     )
-    action = f"Give route {named(verdict.route_name)} both partners: its address, and the other as mirror."
-    clause = statements.with_clause(before.service, holder.broker, address.strip().rstrip("/"), partner)
-    altered = statements.alter_route(verdict.route_name, clause)
-    place = RemedyPlace(before.instance, before.scope)
-    return ready(place, cause, (action,), altered, confidence=Confidence.LIKELY)
+    place, pair = RemedyPlace(before.instance, before.scope), (holder.broker, address, partner)
+    return _name_partners(place, cause, verdict.route_name, before.service, pair)
 
 
 def start_endpoint(server: ServerEvidence, instance: str, cause: str) -> Remedy | None:
@@ -265,10 +270,9 @@ def start_endpoint(server: ServerEvidence, instance: str, cause: str) -> Remedy 
     endpoint = server.endpoint(instance)
     if endpoint is None or endpoint.state in (None, "STARTED"):
         return None
-    name = statements.identifier(endpoint.name)
     why = f"{cause} The endpoint of {named(instance)} is {endpoint.state}."
-    line = None if name is None else f"ALTER ENDPOINT {name} STATE = STARTED;"
-    return ready(RemedyPlace(instance, MASTER), why, ("Start it.",), line, confidence=Confidence.CERTAIN)
+    certain = Confidence.CERTAIN
+    return alter_endpoint(server, instance, "STATE = STARTED", why, ("Start it.",), risk=None, confidence=certain)
 
 
 def listen_on_all(status: ReportedStatus, instance: str) -> Remedy | None:
@@ -277,22 +281,19 @@ def listen_on_all(status: ReportedStatus, instance: str) -> Remedy | None:
     ip_address = None if endpoint is None else endpoint.ip_address
     if endpoint is None or not ip_address or ip_address in _EVERY_IP or text.host(status.address) == ip_address:
         return None
-    name = statements.identifier(endpoint.name)
     port = endpoint.port or text.port(status.address) or "<port>"
-    return (to_fill_in if name is None else ready)(
-        RemedyPlace(instance, MASTER),
+    return alter_endpoint(
+        status.server,
+        instance,
+        f"AS TCP (LISTENER_PORT = {port}, LISTENER_IP = ALL)",
         f"The endpoint of {named(instance)} listens on IP address {ip_address} only, and the route's address"
         f" {named(status.address)} may lead to another one.",
         ("Let it listen on all addresses, or give the route this IP address.",),
-        f"ALTER ENDPOINT {name or '[<endpoint>]'} AS TCP (LISTENER_PORT = {port}, LISTENER_IP = ALL);",
-        risk=PORT_RISK,
-        confidence=Confidence.LIKELY,
     )
 
 
 def free_endpoint(server: ServerEvidence, instance: str) -> Remedy | None:
     """Advise another port for an endpoint whose instance logged that it cannot listen there."""
-    name = name_endpoint(server, instance)
     lines = [
         line
         for line in server.log_lines(instance, "Service Broker", _PORT_IN_USE)
@@ -300,24 +301,22 @@ def free_endpoint(server: ServerEvidence, instance: str) -> Remedy | None:
     ]
     if not lines:
         return None
-    return to_fill_in(
-        RemedyPlace(instance, MASTER),
+    return alter_endpoint(
+        server,
+        instance,
+        ANOTHER_PORT,
         f"The endpoint of {named(instance)} cannot listen on its port, which another process uses (error 9692).",
         (
             quote_log(instance, lines[0]),
             "Find the process (netstat -ano) and stop it, or give the endpoint another port.",
             "Then correct the routes that lead to it.",
         ),
-        f"ALTER ENDPOINT {name} AS TCP (LISTENER_PORT = <port>);",
-        risk=PORT_RISK,
-        confidence=Confidence.LIKELY,
     )
 
 
 def lead_to_holder(status: ReportedStatus) -> Remedy | None:
     """Advise ALTER ROUTE to the only known instance with the service, if the host of the route has no name."""
-    verdict = status.supposed
-    if status.trouble is not StatusTrouble.NAME_NOT_RESOLVED or verdict is None or status.find_peer() is not None:
+    if status.trouble is not StatusTrouble.NAME_NOT_RESOLVED or status.supposed is None or status.find_peer():
         return None
     names = {
         name
@@ -332,10 +331,9 @@ def lead_to_holder(status: ReportedStatus) -> Remedy | None:
         f"The sending server cannot resolve the host name in {named(status.address)}. The service is in"
         f" {named(holder)}, which the route does not name by its host and port."
     )
-    actions = (f"Correct route {named(verdict.route_name)}, or the name in the DNS.",)
-    altered = statements.alter_route(verdict.route_name, statements.with_clause(address=address))
-    place = RemedyPlace(status.instance, status.scope)
-    return ready(place, cause, actions, altered, confidence=Confidence.LIKELY)
+    action = f"Correct route {named(status.route)}, or the name in the DNS."
+    clause = statements.with_clause(address=address)
+    return correct_route(status.route_place, status.route, clause, cause, action)
 
 
 def lead_from_loopback(
@@ -371,9 +369,7 @@ def lead_from_loopback(
         clause = None if quoted is None else f" WITH ADDRESS = {quoted[:-1]}<port>'"
     else:
         clause = statements.with_clause(address=chosen.written)
-    build = to_fill_in if chosen is None else ready
-    altered = statements.alter_route(route, clause)
-    return build(sender, cause, actions, altered, confidence=Confidence.LIKELY)
+    return correct_route(sender, route, clause, cause, *actions, is_open=chosen is None)
 
 
 def link_express(server: ServerEvidence, sender: str, target: str) -> Remedy | None:
@@ -476,8 +472,7 @@ def lead_to_listener(estate: AdviceEstate, reached: str, sender: RemedyPlace, ro
         "Use the listener's name and not an IP address, of which it may have several.",
     )
     clause = statements.lead_to(listener.name, port)
-    build = to_fill_in if port is None else ready
-    return build(sender, cause, actions, statements.alter_route(route, clause), confidence=Confidence.LIKELY)
+    return correct_route(sender, route, clause, cause, *actions, is_open=port is None)
 
 
 def follow_primary(status: ReportedStatus) -> Remedy | None:
@@ -485,8 +480,7 @@ def follow_primary(status: ReportedStatus) -> Remedy | None:
     target = status.find_target_instance()
     if target is None or status.supposed is None:
         return None
-    sender = RemedyPlace(status.instance, status.scope)
-    return lead_to_listener(status.estate, target.name, sender, status.supposed.route_name)
+    return lead_to_listener(status.estate, target.name, status.route_place, status.route)
 
 
 def leave_secondary(status: ReportedStatus, place: RemedyPlace) -> Remedy | None:
@@ -496,39 +490,34 @@ def leave_secondary(status: ReportedStatus, place: RemedyPlace) -> Remedy | None
     followed = follow_primary(status)
     if followed is not None:
         return followed
-    route = None if status.supposed is None else status.supposed.route_name
     cause = (
         f"{named(place.database)} of {named(place.instance)} is a secondary replica of an availability group,"
         " which takes no messages."
     )
     actions = (
-        f"Let route {named(route)} lead to the listener of the group, with the port of the broker's endpoint.",
+        f"Let route {named(status.route)} lead to the group's listener, with the port of the broker's endpoint.",
         "Give the endpoint of every replica the same port.",
     )
     clause = statements.lead_to(None, text.port(status.address))
-    sender = RemedyPlace(status.instance, status.scope)
-    return to_fill_in(sender, cause, actions, statements.alter_route(route, clause), confidence=Confidence.LIKELY)
+    return correct_route(status.route_place, status.route, clause, cause, *actions, is_open=True)
 
 
 def drop_instance_name(status: ReportedStatus) -> Remedy | None:
     """Advise ALTER ROUTE for an address with the name of an instance, which has no place in an address."""
-    verdict = status.supposed
-    match = None if verdict is None else _WITH_INSTANCE.match(verdict.address or "")
-    if verdict is None or match is None:
+    written = None if status.supposed is None else status.supposed.address
+    match = _WITH_INSTANCE.match(written or "")
+    if match is None:
         return None
     machine, instance = match["machine"], match["instance"]
     names = {text.fold(name): name for name in status.estate.instances}
     holder = names.get(text.fold(f"{machine}\\{instance}"))
     address = None if holder is None else status.estate.find_endpoint_address(holder)
     cause = (
-        f"The address {named(verdict.address)} names instance {named(instance)}: an address has only a host and"
+        f"The address {named(written)} names instance {named(instance)}: an address has only a host and"
         " the port of the Service Broker endpoint."
     )
-    build = to_fill_in if address is None else ready
     clause = (
         statements.lead_to(machine, match["port"]) if address is None else statements.with_clause(address=address)
     )
-    altered = statements.alter_route(verdict.route_name, clause)
-    actions = (f"Correct route {named(verdict.route_name)}: the port tells the instances of a machine apart.",)
-    place = RemedyPlace(status.instance, status.scope)
-    return build(place, cause, actions, altered, confidence=Confidence.LIKELY)
+    action = f"Correct route {named(status.route)}: the port tells the instances of a machine apart."
+    return correct_route(status.route_place, status.route, clause, cause, action, is_open=address is None)

@@ -86,8 +86,7 @@ def _lead_from_loopback(status: ReportedStatus) -> Remedy | None:
     sends = status.trouble in _NOT_FOUND or status.trouble in CONNECTION_TROUBLES
     if status.supposed is None or status.supposed.outcome != Outcome.SENT or not sends:
         return None
-    sender, route = RemedyPlace(status.instance, status.scope), status.supposed.route_name
-    return lead_from_loopback(status.estate, status.address, status.service, sender, route)
+    return lead_from_loopback(*status.on_route)
 
 
 def says_otherwise(status: ReportedStatus) -> bool:

@@ -65,6 +65,21 @@ class ReportedStatus:
         return self.database if last is None else last.scope
 
     @property
+    def route_place(self) -> RemedyPlace:
+        """The place of the route that decided."""
+        return RemedyPlace(self.instance, self.scope)
+
+    @property
+    def route(self) -> str | None:
+        """The route that decided, or None if it is unknown."""
+        return None if self.supposed is None else self.supposed.route_name
+
+    @property
+    def on_route(self) -> tuple[AdviceEstate, str | None, str, RemedyPlace, str | None]:
+        """The estate, and the address, service and route of the messages."""
+        return self.estate, self.address, self.service, self.route_place, self.route
+
+    @property
     def quoted_names(self) -> list[str]:
         """The quoted names in the text, in the quotes of any language."""
         matches = _IN_QUOTES.findall(self.status_text.text or "")
@@ -97,6 +112,11 @@ class ReportedStatus:
         if listener is not None and listener.primary is not None:
             return self.estate.instances.get(listener.primary)
         return self.find_target_instance() or self.estate.find_instance_of_host(self.address)
+
+    def find_peer_name(self) -> str | None:
+        """Return the name of the other end of the connection, or None if it is unknown."""
+        peer = self.find_peer()
+        return None if peer is None else peer.name
 
     def find_target(self) -> RemedyPlace | None:
         """Return the place where the messages should arrive: the verdict's, or else the only possible one."""

@@ -221,9 +221,11 @@ class ServerEvidence:
             found |= roles
         return frozenset(found)
 
-    def connect_grants(self, instance: str, endpoint: str | None) -> Sequence[Grant] | None:
-        """Return the grants and denials of CONNECT on an endpoint, or None if permissions were not exported."""
-        return self._grants("server_permissions", instance, None, lambda row: gives_connect(row, endpoint))
+    def connect_grants(self, instance: str) -> Sequence[Grant] | None:
+        """Return the grants and denials of CONNECT on its endpoint, or None if permissions were not exported."""
+        endpoint = self.endpoint(instance)
+        name = None if endpoint is None else endpoint.name
+        return self._grants("server_permissions", instance, None, lambda row: gives_connect(row, name))
 
     def _grants(
         self, view: str, instance: str, database: str | None, is_of: Callable[[TableRow], bool]

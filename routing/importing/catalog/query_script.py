@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import files
+from textwrap import wrap
 from typing import NamedTuple
 
 from routing.importing.catalog.evidence_views import EVIDENCE_VIEWS
 from routing.importing.catalog.views import VIEWS, CellKind
+from routing.rules.observed import NUMBERS
 
 MOST_ENDPOINTS = 1_000_000
 """The most conversation endpoints, and rows of the queue, that the script exports of a database by default."""
@@ -206,6 +208,7 @@ def queries(*, of_events: bool = False, with_people: bool = True, most_endpoints
         "endpoints": _double(_stream(_ENDPOINTS)),
         "count_of_endpoints": f"c{counts.index('endpoints') + 1}",
         "state_of_endpoints": f"c{counts.index('state') + 1}",
+        "numbers": "\n    ".join(["", *wrap(", ".join(map(str, sorted(NUMBERS))), 110)]),
         "read_log": _READ_LOG if with_people else _SKIP_LOG,
     }
     script = _text("queries.sql")
