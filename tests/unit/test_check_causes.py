@@ -176,7 +176,9 @@ def test_the_error_log_of_the_other_side_lacks_the_certificate(tmp_path: Path) -
 
 
 def test_a_windows_account_that_the_domain_refuses(tmp_path: Path) -> None:
-    status = "Connection handshake failed. An OS call failed: (8009030c) 0x8009030c(The logon attempt failed)."
+    status = (
+        "Connection handshake failed. An OS call failed: (80090304) 0x80090304(The Local Security Authority …)."
+    )
     remedy = connecting(tmp_path, status, 28031)
     assert "Windows refuses" in remedy.cause
     assert "CREATE LOGIN [<login>] FROM WINDOWS;" in (remedy.statement or "")
@@ -415,6 +417,20 @@ def test_a_route_to_the_mirror_gets_both_partners(tmp_path: Path) -> None:
     target(tmp_path, "PRIME", database_mirroring=[{**roles[0], "mirroring_role_desc": "PRINCIPAL"}])
     statement = only_remedy(tmp_path).statement or ""
     assert "ADDRESS = N'TCP://stock:4022', MIRROR_ADDRESS = N'tcp://PRIME:4022';" in statement
+
+
+@pytest.mark.parametrize("role", ["MIRROR", None])
+def test_a_route_without_an_id_gets_both_partners_if_the_mirror_is_exported(
+    role: str | None, tmp_path: Path
+) -> None:
+    shop(tmp_path, TIMED_OUT, 9754, routes=AWAY)
+    closed = stored(state_desc="RESTORING", service_broker_guid=ZERO)
+    views: dict[str, Any] = {"routes": {"msdb": [route("AutoCreatedLocal")]}, "services": {"msdb": []}}
+    mirror = [{"database_id": 5, "name": "Stock", "mirroring_role_desc": role}]
+    target(tmp_path, **closed, **views, database_mirroring=mirror)
+    target(tmp_path, "PRIME")
+    statement = only_remedy(tmp_path).statement or ""
+    assert ("MIRROR_ADDRESS = N'tcp://PRIME:4022'" in statement) is (role is not None)
 
 
 def test_the_sender_is_in_single_user_mode(tmp_path: Path) -> None:
