@@ -17,6 +17,7 @@ from routing.rules.estate import Database, SqlInstance
 from routing.terms import MSDB, MatchingStep
 
 MASTER = "master"
+_ENABLE_AT_ONCE, _NEW_BROKER = "ENABLE_BROKER WITH ROLLBACK IMMEDIATE", "NEW_BROKER WITH ROLLBACK IMMEDIATE"
 _OTHER_ID = "does not match the one in sys.databases"
 _LEAVE_RISK = (
     "Until it is back the database has no replica to fail over to. ROLLBACK IMMEDIATE rolls back the open"
@@ -77,7 +78,7 @@ def enable_database(estate: AdviceEstate, instance: SqlInstance, database: str, 
     if twins:
         twin = named(min(twin.name for twin in twins))
         actions.append(f"Leave the broker of {twin} off or give it NEW_BROKER: it has the same id (error 9772).")
-    at_once = statements.enable_broker_at_once(database)
+    at_once = statements.alter_database(database, _ENABLE_AT_ONCE)
     if at_once is not None:
         actions.append(
             f"If it fails because others use the database (error 5070), run {at_once.rstrip(';')}: that rolls back"
@@ -97,7 +98,7 @@ def _renew_broker(server: ServerEvidence, place: RemedyPlace, database: str, cau
         place,
         f"{cause} {entry.cause}",
         (quote_log(place.instance, lines[0]), *entry.actions),
-        statements.new_broker(database),
+        statements.alter_database(database, _NEW_BROKER),
         risk=f"{NEW_BROKER_RISK} It rolls back all open transactions of the database.",
         confidence=Confidence.LIKELY,
     )
@@ -114,24 +115,23 @@ def _enable_later(estate: AdviceEstate, place: RemedyPlace, database: str, cause
     facts = estate.server.database(place.instance, database)
     if facts is None or not (facts.is_in_group or facts.is_mirrored):
         return None
-    name, enabled = statements.identifier(database), statements.enable_broker_at_once(database)
     if facts.is_in_group:
-        feature, risk = "an availability group", _LEAVE_RISK
-        removal = f"ALTER AVAILABILITY GROUP [<group>] REMOVE DATABASE {name};"
-        rejoining = f"ALTER AVAILABILITY GROUP [<group>] ADD DATABASE {name};"
+        feature, name = "an availability group", statements.identifier(database)
+        removal = None if name is None else f"ALTER AVAILABILITY GROUP [<group>] REMOVE DATABASE {name};"
+        rejoining = None if name is None else f"ALTER AVAILABILITY GROUP [<group>] ADD DATABASE {name};"
         joins = "Then restore it on each secondary and join it there, or let automatic seeding do so."
     else:
-        feature, risk = "a mirroring session", _LEAVE_RISK
-        removal = f"ALTER DATABASE {name} SET PARTNER OFF;"
-        rejoining = f"ALTER DATABASE {name} SET PARTNER = N'<TCP://partner:port>';"
+        feature = "a mirroring session"
+        removal = statements.alter_database(database, "PARTNER OFF")
+        rejoining = statements.alter_database(database, "PARTNER = N'<TCP://partner:port>'")
         joins = "Then restore it on the partner WITH NORECOVERY, and set the partner on both sides."
     actions = (
         f"{named(database)} is in {feature}, where SQL Server refuses ENABLE_BROKER (error 1468).",
         "On the primary, take it out, enable the broker, and put it back.",
         joins,
     )
-    lines = (None if name is None else removal, enabled, None if name is None else rejoining)
-    return to_fill_in(place, cause, actions, *lines, risk=risk, confidence=Confidence.LIKELY)
+    lines = removal, statements.alter_database(database, _ENABLE_AT_ONCE), rejoining
+    return to_fill_in(place, cause, actions, *lines, risk=_LEAVE_RISK, confidence=Confidence.LIKELY)
 
 
 def find_twins(estate: AdviceEstate, instance: SqlInstance, database: str) -> list[Database]:
@@ -182,9 +182,9 @@ def _part_copy(database: str) -> tuple[str | None, ...]:
     name = statements.identifier(database)
     return (
         None if name is None else f"If {name} is the copy and needs its own broker:",
-        statements.new_broker(database),
+        statements.alter_database(database, _NEW_BROKER),
         None if name is None else f"If {name} is the copy and needs no broker:",
-        statements.disable_broker(database),
+        statements.alter_database(database, "DISABLE_BROKER WITH ROLLBACK IMMEDIATE"),
     )
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
 from routing.advice.broker_copies import MASTER, enable_database, name_twins
-from routing.advice.database_remedies import open_database, open_holder, open_key, own_database
+from routing.advice.database_remedies import ANOTHER_OWNER, open_database, open_holder, open_key, own_database
 from routing.advice.managed_remedies import refuse_on_managed
 from routing.advice.queue_remedies import QUEUE_RISK, name_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, correct_route, ready, to_fill_in
@@ -400,7 +400,7 @@ def _queue(status: ReportedStatus) -> str | None:
 def give_owner(status: ReportedStatus) -> Remedy:
     """Return ALTER AUTHORIZATION for the target's database, else for the sender's."""
     entry = _entry(status)
-    actions: tuple[str, ...] = ("Give the database another owner: any valid login may own it, such as sa.",)
+    actions: tuple[str, ...] = (ANOTHER_OWNER,)
     place = _find_lost_owner(status) or _database_in_text(status) or status.find_target()
     numbers = find_numbers(status.status_text.text or "")
     trusted = server_remedies.trust_initiator(status, place, numbers)
@@ -427,9 +427,7 @@ def give_owner(status: ReportedStatus) -> Remedy:
         place = _here(status)
     elif place != _here(status) and not _is_owner_valid(status, _here(status)):
         actions += (f"If the text stays, do the same for {named(status.database)}, which sends.",)
-    database = statements.identifier(place.database)
-    line = None if database is None else f"ALTER AUTHORIZATION ON DATABASE::{database} TO [sa];"
-    at_master = RemedyPlace(place.instance, MASTER)
+    at_master, line = RemedyPlace(place.instance, MASTER), statements.own_database(place.database)
     return ready(at_master, cause, actions, line, confidence=Confidence.LIKELY)
 
 

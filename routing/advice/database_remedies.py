@@ -13,6 +13,8 @@ from routing.advice.trouble_catalogue import TroubleEntry
 from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named
 
+ANOTHER_OWNER = "Give the database another owner: any valid login may own it, such as sa."
+"""The action for a database whose owner is no login."""
 _SINGLE_USER = "SINGLE_USER"
 _WRITE_RISK = "Somebody may have made the database read-only on purpose, as for a standby or an archive."
 _SINGLE_RISK = "ROLLBACK IMMEDIATE ends the session that has the database for itself, and rolls back its work."
@@ -74,11 +76,11 @@ def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
         return _bring_online(at, cause, _RESTORING, name)
     if facts.is_read_only and not facts.is_in_group:
         cause = f"{shown} is read-only, and takes no messages."
-        line = None if name is None else f"ALTER DATABASE {name} SET READ_WRITE WITH NO_WAIT;"
+        line = statements.alter_database(place.database, "READ_WRITE WITH NO_WAIT")
         return ready(at, cause, ("Make it writable.",), line, risk=_WRITE_RISK)
     if facts.user_access == _SINGLE_USER:
         cause = f"{shown} is in mode SINGLE_USER, in which Service Broker delivers nothing."
-        line = None if name is None else f"ALTER DATABASE {name} SET MULTI_USER WITH ROLLBACK IMMEDIATE;"
+        line = statements.alter_database(place.database, "MULTI_USER WITH ROLLBACK IMMEDIATE")
         return ready(at, cause, ("Open it for everybody.",), line, risk=_SINGLE_RISK)
     return None
 
@@ -135,13 +137,12 @@ def open_key(server: ServerEvidence, place: RemedyPlace, entry: TroubleEntry) ->
 
 def own_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
     """Return ALTER AUTHORIZATION for a database whose owner is not a login of the instance."""
-    facts, name = server.database(place.instance, place.database), statements.identifier(place.database)
+    facts = server.database(place.instance, place.database)
     if facts is None or not facts.has_lost_owner:
         return None
     cause = (
         f"The owner of {named(place.database)} is no login of {named(place.instance)}, as after a restore or an"
         " attach. Service Broker cannot act in its name there (errors 15517, 15404, 33009)."
     )
-    line = None if name is None else f"ALTER AUTHORIZATION ON DATABASE::{name} TO [sa];"
-    actions = ("Give the database another owner: any valid login may own it, such as sa.",)
-    return ready(RemedyPlace(place.instance, MASTER), cause, actions, line, confidence=Confidence.LIKELY)
+    line = statements.own_database(place.database)
+    return ready(RemedyPlace(place.instance, MASTER), cause, (ANOTHER_OWNER,), line, confidence=Confidence.LIKELY)

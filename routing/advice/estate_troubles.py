@@ -357,7 +357,7 @@ def _transport_errors(server: ServerEvidence) -> Iterator[EstateTrouble]:
     """Yield the errors of the transport in the error logs."""
     for instance in server.logging_instances:
         for error in find_transport_errors(server, instance):
-            yield EstateTrouble(TroubleKind.TRANSPORT_FAILS, error.summary, error.lines, error.remedy)
+            yield EstateTrouble(TroubleKind.TRANSPORT_FAILS, *error)
 
 
 def _lost_clients(server: ServerEvidence) -> Iterator[EstateTrouble]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER
+from routing.advice.database_remedies import ANOTHER_OWNER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.trouble_catalogue import TRUST_RISK
 from routing.cases.server_evidence import ServerEvidence
@@ -150,15 +151,14 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
 
 def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, line: str) -> Remedy | None:
     """Return the remedy for a procedure without a valid user, or that may not leave its database."""
-    name, facts = statements.identifier(target.database), server.database(*target)
+    facts = server.database(*target)
     cause = (
         f"Queue {named(queue.name)} of {named(target.database)} starts procedure {named(queue.activation)}, and"
     )
     logged = quote_log(target.instance, line)
     place = RemedyPlace(target.instance, MASTER)
     if any(words in line for words in _NO_CONTEXT) and (facts is None or not facts.has_valid_owner):
-        actions = (logged, "Give the database another owner: any valid login may own it, such as sa.")
-        statement = None if name is None else f"ALTER AUTHORIZATION ON DATABASE::{name} TO [sa];"
+        actions, statement = (logged, ANOTHER_OWNER), statements.own_database(target.database)
         why = f"{cause} SQL Server cannot run it as its user: the database's owner may be no valid login."
         return ready(place, why, actions, statement, confidence=Confidence.LIKELY)
     if _NO_USER in line or _NO_PROCEDURE in line:
@@ -172,7 +172,7 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
             "Sign the procedure with a certificate that has a login or user with the permission.",
             "Or set TRUSTWORTHY again: a restore or an attach turns it off.",
         )
-        statement = None if name is None else f"ALTER DATABASE {name} SET TRUSTWORTHY ON;"
+        statement = statements.alter_database(target.database, "TRUSTWORTHY ON")
         why = f"{cause} the procedure may not leave its database."
         return ready(place, why, choices, statement, risk=TRUST_RISK, confidence=Confidence.LIKELY)
     return None

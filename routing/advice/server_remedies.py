@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from routing.advice import statements
@@ -398,7 +398,6 @@ def trust_initiator(status: ReportedStatus, target: RemedyPlace | None, inner: s
     is_owner_wrong = owner is not None and not owner.has_valid_owner and owner.owner_sid is not None
     if is_owner_wrong or (sender is not None and sender.is_trustworthy):
         return None
-    database = statements.identifier(status.database)
     return ready(
         RemedyPlace(status.instance, MASTER),
         f"The sender acts in {named(target.database)} as a user of {named(status.database)}, which is not trusted"
@@ -408,7 +407,7 @@ def trust_initiator(status: ReportedStatus, target: RemedyPlace | None, inner: s
             "Or secure the dialog with certificates: a user in each database, and a remote service binding.",
             "The owners of the databases are correct: leave them unchanged.",
         ),
-        None if database is None else f"ALTER DATABASE {database} SET TRUSTWORTHY ON;",
+        statements.alter_database(status.database, "TRUSTWORTHY ON"),
         risk=TRUST_RISK,
         confidence=Confidence.LIKELY,
     )
@@ -423,16 +422,12 @@ def complete_addresses(server: ServerEvidence, addresses: EstateAddresses) -> Es
     An instance without known addresses gets those of routes with its machine's name and its endpoint's port, and
     the bare name of its machine.
     """
-    return EstateAddresses(_list_addresses(server, addresses), addresses.list_routes())
-
-
-def _list_addresses(server: ServerEvidence, addresses: EstateAddresses) -> dict[str, Sequence[str]]:
     unknown = {
         (text.machine_of(name), str(endpoint.port)): name
         for name, endpoint in server.endpoints.items()
         if endpoint.port is not None and not addresses.of(name)
     }
-    completed = dict(addresses.by_instance)
+    completed: dict[str, Sequence[str]] = dict(addresses.by_instance)
     if unknown:
         by_name: dict[str, dict[str, None]] = defaultdict(dict)
         for _, address in addresses.list_routes():
@@ -441,18 +436,11 @@ def _list_addresses(server: ServerEvidence, addresses: EstateAddresses) -> dict[
                 by_name[unknown[machine, port]][address] = None
         for (machine, port), name in unknown.items():
             completed[name] = [*by_name[name], f"tcp://{machine}:{port}"]
-    return prefer_listeners(server, completed)
-
-
-def prefer_listeners(server: ServerEvidence, addresses: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """Return the addresses by which routes reach instances. Replicas of a group use their listener."""
-    preferred = dict(addresses)
-    for instance in addresses:
-        endpoint, listeners = server.endpoint(instance), server.listeners_of(instance)
-        port = None if endpoint is None else endpoint.port
-        if listeners and port is not None:
-            preferred[instance] = [f"tcp://{listener.name}:{port}" for listener in listeners]
-    return preferred
+    for name, endpoint in server.endpoints.items():
+        listeners = server.listeners_of(name)
+        if listeners and endpoint.port is not None and name in completed:
+            completed[name] = [f"tcp://{listener.name}:{endpoint.port}" for listener in listeners]
+    return EstateAddresses(completed, addresses.list_routes())
 
 
 def lead_to_listener(estate: AdviceEstate, reached: str, sender: RemedyPlace, route: str | None) -> Remedy | None:

@@ -108,24 +108,19 @@ def replace_route(name: str | None, clause: str | None) -> list[str | None]:
     ]
 
 
-def enable_broker(database: str) -> str | None:
+def alter_database(database: str | None, option: str) -> str | None:
+    """Write ALTER DATABASE … SET, or return None if the name cannot be pasted."""
+    return _join_known("ALTER DATABASE ", identifier(database), f" SET {option};")
+
+
+def own_database(database: str | None) -> str | None:
+    """Write ALTER AUTHORIZATION that gives a database to sa."""
+    return _join_known("ALTER AUTHORIZATION ON DATABASE::", identifier(database), " TO [sa];")
+
+
+def enable_broker(database: str | None) -> str | None:
     """Write ALTER DATABASE that keeps the broker instance, and fails at once if others use the database."""
-    return _join_known("ALTER DATABASE ", identifier(database), " SET ENABLE_BROKER WITH NO_WAIT;")
-
-
-def enable_broker_at_once(database: str) -> str | None:
-    """Write ALTER DATABASE that rolls back the transactions of others, and keeps the broker instance."""
-    return _join_known("ALTER DATABASE ", identifier(database), " SET ENABLE_BROKER WITH ROLLBACK IMMEDIATE;")
-
-
-def new_broker(database: str) -> str | None:
-    """Write ALTER DATABASE that gives a database another broker instance, and so ends all its dialogs."""
-    return _join_known("ALTER DATABASE ", identifier(database), " SET NEW_BROKER WITH ROLLBACK IMMEDIATE;")
-
-
-def disable_broker(database: str) -> str | None:
-    """Write ALTER DATABASE that turns the broker of a database off, and so stops its messages."""
-    return _join_known("ALTER DATABASE ", identifier(database), " SET DISABLE_BROKER WITH ROLLBACK IMMEDIATE;")
+    return alter_database(database, "ENABLE_BROKER WITH NO_WAIT")
 
 
 def in_database(database: str, lines: Iterable[str | None]) -> str | None:

@@ -67,18 +67,14 @@ class StatusTrouble(Word):
 
 CONNECTION_TROUBLES = frozenset(
     [
-        *(
-            StatusTrouble.NO_ENDPOINT,
-            StatusTrouble.BAD_ADDRESS,
-            StatusTrouble.NAME_NOT_RESOLVED,
-            StatusTrouble.NOTHING_LISTENS,
-        ),
-        *(
-            StatusTrouble.CLOSED_BY_OTHER_SIDE,
-            StatusTrouble.NETWORK_FAILS,
-            StatusTrouble.NO_CONNECT,
-            StatusTrouble.HANDSHAKE_FAILED,
-        ),
+        StatusTrouble.NO_ENDPOINT,
+        StatusTrouble.BAD_ADDRESS,
+        StatusTrouble.NAME_NOT_RESOLVED,
+        StatusTrouble.NOTHING_LISTENS,
+        StatusTrouble.CLOSED_BY_OTHER_SIDE,
+        StatusTrouble.NETWORK_FAILS,
+        StatusTrouble.NO_CONNECT,
+        StatusTrouble.HANDSHAKE_FAILED,
         StatusTrouble.NO_ENDPOINT_CERTIFICATE,
     ]
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from routing.advice.handshake_remedies import AGREE_ON_AES, ALGORITHM
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
@@ -44,12 +43,8 @@ _STARTING: Mapping[int, str] = {
 }
 
 
-class TransportError(NamedTuple):
-    """Lines of an error log on one trouble of the transport."""
-
-    summary: str
-    lines: int
-    remedy: Remedy
+TransportError = tuple[str, int, Remedy]
+"""A summary of lines of an error log on one trouble, their number and the remedy."""
 
 
 def find_transport_errors(server: ServerEvidence, instance: str) -> Iterator[TransportError]:
@@ -126,4 +121,4 @@ def _error(
     risk: str | None = None,
 ) -> TransportError:
     remedy = Remedy(RemedyPlace(instance), cause, actions, risk=risk, confidence=Confidence.TO_BE_CHECKED)
-    return TransportError(summary, len(lines), remedy)
+    return summary, len(lines), remedy

@@ -136,7 +136,9 @@ def trace(
     judged = judge_question(posed.question, posed.known_tables)
     from_service = text.empty_as_null(posed.question.row["from_service_name"])
     services = {judged.message.service, *([from_service] if from_service else [])}
-    inputs = _read_inputs(source.inputs)
+    settings = read_settings(source.inputs)
+    refuse_faults(settings)
+    inputs = CheckedInputs(settings)
     paths = _paths(judged, inputs.network_for(services), from_service)
     evidence = gather_beside(exports)
     read_facts = beside(lambda: source.describe_path_facts(inputs.settings, services), evidence)
@@ -148,12 +150,6 @@ def trace(
     remedies = add_reported_remedies(remedies, judged, status, read_facts, only_path, has_exports=bool(exports))
     rows = way_rows(paths), hop_rows(paths)
     return TraceResult(judged.message, from_service, paths, *rows, posed.other_count, remedies)
-
-
-def _read_inputs(tables: Mapping[str, Table]) -> CheckedInputs:
-    settings = read_settings(tables)
-    refuse_faults(settings)
-    return CheckedInputs(settings)
 
 
 def _paths(judged: JudgedQuestion, network: EstateNetwork, from_service: str | None) -> tuple[PathWithReturn, ...]:
