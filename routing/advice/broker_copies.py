@@ -32,12 +32,8 @@ COPY_RISK = (
 def enable_scope(stuck: StuckMessage) -> Remedy:
     """Advise ENABLE_BROKER for the searched database, which has its broker off."""
     scope = stuck.last.scope
-    return enable_database(
-        stuck.estate,
-        stuck.sql_instance,
-        scope,
-        f"The broker of {named(scope)} is off: its routes are not searched.",
-    )
+    cause = f"The broker of {named(scope)} is off: its routes are not searched."
+    return enable_database(stuck.estate, stuck.sql_instance, scope, cause)
 
 
 def enable_target(stuck: StuckMessage) -> Remedy | None:

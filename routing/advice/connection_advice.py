@@ -337,8 +337,7 @@ def _on_both_sides(status: ReportedStatus, *lines: str | None) -> Remedy:
 
 def renew_certificate(status: ReportedStatus) -> Remedy:
     """Advise how to renew a certificate: that of a dialog's user, else that of the endpoint."""
-    is_of_dialog = status.status_text.number in (28024, 28025)
-    if is_of_dialog:
+    if status.status_text.number in (28024, 28025):
         return dialog_remedies.renew_dialog_certificate(status)
     return handshake_remedies.renew_peer_certificate(status) or renew_endpoint_certificate(status)
 

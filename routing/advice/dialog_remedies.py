@@ -79,18 +79,13 @@ def _copies(status: ReportedStatus) -> list[CertificateFacts]:
 def _name_invalid(status: ReportedStatus) -> Remedy | None:
     """Return the remedy for certificates of the dialog's user that have expired or are not yet valid."""
     now, principal = status.server.exported_at(status.instance), _find_principal(status)
-    certificates = [
-        certificate for certificate in _certificates(status) if principal in (None, certificate.principal_id)
+    invalid = [
+        certificate
+        for certificate in _certificates(status)
+        if principal in (None, certificate.principal_id)
+        and now is not None
+        and (certificate.has_expired(now) or certificate.is_early(now))
     ]
-    invalid = (
-        []
-        if now is None
-        else [
-            certificate
-            for certificate in certificates
-            if certificate.has_expired(now) or certificate.is_early(now)
-        ]
-    )
     if not invalid or status.trouble is StatusTrouble.NO_DIALOG_CERTIFICATE:
         return None
     names = (

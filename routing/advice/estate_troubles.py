@@ -146,9 +146,8 @@ def _queue_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
         place, service = RemedyPlace(instance, database), queue.services[0]
         off = turn_on(server, place, queue, service)
         if off is not None:
-            yield EstateTrouble(
-                TroubleKind.QUEUE_OFF, f"queue {named(queue.name)} is off", queue.messages or 0, off
-            )
+            summary = f"queue {named(queue.name)} is off"
+            yield EstateTrouble(TroubleKind.QUEUE_OFF, summary, queue.messages or 0, off)
             continue
         waiting = f"{count(queue.messages or 0, 'message')} in queue {named(queue.name)}"
         unread, locked = read_queue(server, place, queue), unlock_queue(place, queue)

@@ -14,7 +14,7 @@ from routing.advice.server_remedies import alter_endpoint, name_endpoint
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble
 from routing.cases.server_evidence import ServerEvidence
-from routing.cases.server_facts import CertificateFacts, EndpointFacts
+from routing.cases.server_facts import CertificateFacts
 from routing.render.phrases import join_words, named
 
 _PEER_CERTIFICATE, _PRIVATE_KEY = 28035, 28037
@@ -35,20 +35,14 @@ _ALGORITHM_RISK = "The endpoint closes its connections. A partner that only take
 
 def agree_on_encryption(status: ReportedStatus) -> Remedy | None:
     """Return ALTER ENDPOINT for two endpoints without a common encryption algorithm."""
-    target = status.find_peer()
-    own_endpoint = status.server.endpoint(status.instance)
-    peer_endpoint = None if target is None else status.server.endpoint(target.name)
-    endpoints = [(status.instance, own_endpoint), *([] if target is None else [(target.name, peer_endpoint)])]
-    with_algorithms = [
-        (name, endpoint) for name, endpoint in endpoints if endpoint is not None and endpoint.algorithms
-    ]
-    if len(with_algorithms) == 2 and not with_algorithms[0][1].algorithms & with_algorithms[1][1].algorithms:
-        pass
-    elif len(with_algorithms) == 2 or ALGORITHM not in (status.status_text.text or "").lower():
+    endpoints = {name: status.server.endpoint(name or "") for name in (status.instance, status.find_peer_name())}
+    used = {name: endpoint.algorithms for name, endpoint in endpoints.items() if endpoint and endpoint.algorithms}
+    is_common = len(used) == 2 and bool(frozenset.intersection(*used.values()))
+    if is_common or (len(used) < 2 and ALGORITHM not in (status.status_text.text or "").lower()):
         return None
-    shown = [f"{named(name)} {_list(endpoint)}" for name, endpoint in with_algorithms]
+    shown = [f"{named(name)} uses {', '.join(sorted(algorithms))}" for name, algorithms in used.items()]
     algorithms_text = f": {join_words(shown)}" if shown else ""
-    old = [name for name, endpoint in with_algorithms if "AES" not in endpoint.algorithms]
+    old = [name for name, algorithms in used.items() if name is not None and "AES" not in algorithms]
     return alter_endpoint(
         status.server,
         old[0] if old else status.instance,
@@ -56,12 +50,8 @@ def agree_on_encryption(status: ReportedStatus) -> Remedy | None:
         f"The two endpoints have no encryption algorithm in common{algorithms_text}.",
         AGREE_ON_AES,
         risk=_ALGORITHM_RISK,
-        confidence=Confidence.CERTAIN if len(with_algorithms) == 2 else Confidence.LIKELY,
+        confidence=Confidence.CERTAIN if len(used) == 2 else Confidence.LIKELY,
     )
-
-
-def _list(endpoint: EndpointFacts) -> str:
-    return "uses " + ", ".join(sorted(endpoint.algorithms))
 
 
 def install_certificate(status: ReportedStatus) -> Remedy | None:
@@ -105,21 +95,14 @@ def _install(server: ServerEvidence, place: str, holder: str | None) -> Remedy:
 
 def agree_on_authentication(status: ReportedStatus) -> Remedy | None:
     """Return the remedy for two exported endpoints without a common kind of authentication."""
-    target = status.find_peer()
-    own_endpoint = status.server.endpoint(status.instance)
-    peer_endpoint = None if target is None else status.server.endpoint(target.name)
-    if (
-        target is None
-        or own_endpoint is None
-        or peer_endpoint is None
-        or not (own_endpoint.authentication and peer_endpoint.authentication)
-    ):
-        return None
-    if _kinds(own_endpoint.authentication) & _kinds(peer_endpoint.authentication):
+    peer = status.find_peer_name()
+    endpoints = [status.server.endpoint(name) for name in (status.instance, peer) if name is not None]
+    used = [endpoint.authentication for endpoint in endpoints if endpoint is not None and endpoint.authentication]
+    if len(used) < 2 or _kinds(used[0]) & _kinds(used[1]):
         return None
     cause = (
-        f"The two endpoints have no kind of authentication in common: {named(status.instance)} uses"
-        f" {own_endpoint.authentication} and {named(target.name)} uses {peer_endpoint.authentication}."
+        f"The two endpoints have no kind of authentication in common: {named(status.instance)} uses {used[0]} and"
+        f" {named(peer)} uses {used[1]}."
     )
     actions = (
         "Give both the same kind: certificates, or Windows accounts of domains that trust each other.",
@@ -199,9 +182,8 @@ def check_certificates(status: ReportedStatus) -> Remedy | None:
 
 def compare_certificates(server: ServerEvidence, sender: str, peer: str | None) -> Remedy | None:
     """Return the same remedy for two instances that exchange messages."""
-    holders_and_partners = [(sender, peer)]
-    holders_and_partners += [] if peer is None else [(peer, sender)]
-    used = [(holder, partner, server.endpoint_certificate(holder)) for holder, partner in holders_and_partners]
+    pairs = [(sender, peer), *([] if peer is None else [(peer, sender)])]
+    used = [(holder, partner, server.endpoint_certificate(holder)) for holder, partner in pairs]
     for holder, partner, certificate in used:
         now = server.exported_at(holder)
         if certificate is None or now is None:

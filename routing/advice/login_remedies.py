@@ -56,15 +56,8 @@ def read_peer_log(status: ReportedStatus) -> ReportedStatus | None:
     for line in status.server.log_lines(peer.name, _OF_BROKER):
         trouble, logged = _unwrap(status, line)
         if trouble is not None:
-            logging_instance, other_instance = peer.name, status.instance
-            return replace(
-                status,
-                trouble=trouble,
-                status_text=logged,
-                instance=logging_instance,
-                peer=other_instance,
-                supposed=None,
-            )
+            there = replace(status, instance=peer.name, peer=status.instance, supposed=None)
+            return replace(there, trouble=trouble, status_text=logged)
     return None
 
 
@@ -101,7 +94,7 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
         return unite_accounts(status.server, instance, status.find_peer_name())
     grants = status.server.connect_grants(instance)
     place, at = RemedyPlace(instance, MASTER), f"the endpoint of {named(instance)}"
-    login_text = "the login of the other side" if login is None else f"login {named(login)}"
+    subject = "The login of the other side" if login is None else f"Login {named(login)}"
     pasted_login = "[<login>]" if login is None else statements.identifier(login)
     pasted = name_endpoint(status.server, instance)
     line = None if pasted_login is None else f"GRANT CONNECT ON ENDPOINT::{pasted} TO {pasted_login};"
@@ -116,7 +109,6 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
         lines = (None if revoked is None else f"REVOKE CONNECT ON ENDPOINT::{pasted} FROM {revoked};", line)
         return build(place, cause, ("Take the denial back, and grant CONNECT to the login.",), *lines)
     if login in granted or (login is not None and _EVERYBODY in granted):
-        subject = f"{login_text[0].upper()}{login_text[1:]}"
         cause = f"{subject} has CONNECT on {at} by this export: the cause is another one."
         actions = (
             "If somebody granted it after the message failed, wait: SQL Server tries again by itself.",
@@ -126,7 +118,7 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
         return Remedy(place, cause, actions, confidence=Confidence.LIKELY)
     grantees = join_words(map(named, granted), _SHOWN_LOGINS) if granted else "no login"
     by_export = "" if grants is None else f" By this export {grantees} has it."
-    cause = f"{login_text[0].upper()}{login_text[1:]} has no CONNECT permission on {at}.{by_export}"
+    cause = f"{subject} has no CONNECT permission on {at}.{by_export}"
     is_sure = grants is not None and status.server.was_exported("server_permissions", status.instance)
     confidence = Confidence.CERTAIN if is_sure else Confidence.LIKELY
     return build(place, cause, ("Grant it CONNECT.",), line, risk=CONNECT_RISK, confidence=confidence)

@@ -19,7 +19,7 @@ from routing.cases.near_misses import NearMiss
 from routing.render.phrases import named
 from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.resolving import Verdict
-from routing.terms import LEAVES, Ending, Outcome, PathEnd, Reason
+from routing.terms import Ending, Outcome, PathEnd, Reason
 
 _SILENCE_CAUSE = (
     "The messages were sent, nothing acknowledges them, and these exports do not show what happens further on."
@@ -70,16 +70,14 @@ def find_arrival(path: JudgedPath) -> RemedyPlace | None:
     return next(iter(ends)) if is_delivered and len(ends) == 1 else None
 
 
-def find_silence_remedies(
-    path: JudgedPath | None, sent: SentMessage, silent: SilentMessages, verdict: Verdict
-) -> list[Remedy]:
+def find_silence_remedies(path: JudgedPath | None, sent: SentMessage, silent: SilentMessages) -> list[Remedy]:
     """Return the remedies for messages that are not acknowledged although no hop is known to fail.
 
     ``path`` is None if they stay on their instance, or were not followed.
     """
     causes, estate = find_causes(silent), silent.estate
     if path is None:
-        return causes or [_look_further(silent, verdict)]
+        return causes or [_look_further(silent)]
     arriving = [
         possible_path for possible_path in path.forward_paths if possible_path.hop_path.ending is Ending.DELIVERED
     ]
@@ -102,13 +100,13 @@ def find_silence_remedies(
     return find_wrong_ports(path.forward_paths, sent, estate) or [_export_further(silent)]
 
 
-def _look_further(silent: SilentMessages, verdict: Verdict) -> Remedy:
+def _look_further(silent: SilentMessages) -> Remedy:
     """Return the remedy for messages whose path was not followed, by the place where they should arrive."""
     target = silent.target
     if target is None or target.database is None:
         return _export_further(silent)
     queue = look_for_queue(target, silent.service)
-    if verdict.outcome in LEAVES:
+    if silent.address is not None:
         queue = replace(queue, cause=_SENT, actions=(_FOLLOW, *queue.actions))
     return with_next_steps(silent, queue)
 

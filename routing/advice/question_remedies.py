@@ -92,7 +92,7 @@ def add_reported_remedies(
     )
     answers = answer_reported(reported, is_failing=is_failing, has_remedy=has_remedy)
     if not answers and is_silent:
-        answers = find_silence_remedies(path, _sent_of(judged), _describe_silence(judged, reported, path), verdict)
+        answers = find_silence_remedies(path, _sent_of(judged), _describe_silence(judged, reported, path))
     return _allow(estate, order_remedies(remedies, answers, lambda remedy: remedy, is_away=not is_kept))
 
 

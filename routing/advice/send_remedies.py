@@ -54,11 +54,16 @@ def grant_missing_send(
     pasted = statements.identifier(service)
     if user is not None:
         is_open = roles is None and not is_reported
-        return _grant_to(target, service, pasted, user, why, senders, is_open=is_open)
+        return _grant_to(target, service, user, why, senders, is_open=is_open and bool(senders))
     if is_bound is not False and senders:
         return None
     if is_bound is True:
-        return _grant_to_somebody(target, service, pasted)
+        cause = (
+            f"Nobody may send to service {named(service)} of {named(target.database)}: the target throws the"
+            " messages away."
+        )
+        action = f"Grant SEND to the user of {named(target.database)} that owns the certificate of the sender."
+        return to_fill_in(target, cause, (action,), _grant(pasted, "[<user>]"), confidence=Confidence.LIKELY)
     granted = join_words(map(named, senders)) if senders else "nobody"
     cause = (
         f"A dialog without a remote service binding, or with an anonymous one, sends as public, and"
@@ -159,43 +164,20 @@ def _find_user(
 
 
 def _grant_to(
-    target: RemedyPlace,
-    service: str,
-    pasted: str | None,
-    user: str,
-    why: str,
-    senders: list[str],
-    *,
-    is_open: bool,
+    target: RemedyPlace, service: str, user: str, why: str, senders: list[str], *, is_open: bool
 ) -> Remedy:
     """Advise GRANT SEND to the user of the dialogs, while nobody or another one has it.
 
     ``is_open``: it is not known whether one of those with SEND is a role of the user.
     """
     granted = f"only {join_words(map(named, senders))} has SEND" if senders else "nobody has SEND"
-    is_open = is_open and bool(senders)
-    effect = (
-        f"if {named(user)} is no member of it, the target throws the messages away"
-        if is_open
-        else "the target throws the messages away"
-    )
+    unless = f"if {named(user)} is no member of it, " if is_open else ""
     cause = (
         f"The dialogs send as user {named(user)} of {named(target.database)}, {why}, but {granted} on service"
-        f" {named(service)}: {effect}."
+        f" {named(service)}: {unless}the target throws the messages away."
     )
-    line = _grant(pasted, statements.identifier(user))
+    line = _grant(statements.identifier(service), statements.identifier(user))
     action = f"Grant SEND on the service to {named(user)}."
     if not is_open:
         return ready(target, cause, (action,), line, confidence=Confidence.LIKELY)
     return to_fill_in(target, cause, (_ROLES_UNKNOWN, action), line)
-
-
-def _grant_to_somebody(target: RemedyPlace, service: str, pasted: str | None) -> Remedy:
-    """Advise GRANT SEND to the user of the sender's certificate, if nobody has it."""
-    cause = (
-        f"Nobody may send to service {named(service)} of {named(target.database)}: the target throws the"
-        " messages away."
-    )
-    action = f"Grant SEND to the user of {named(target.database)} that owns the certificate of the sender."
-    line = _grant(pasted, "[<user>]")
-    return to_fill_in(target, cause, (action,), line, confidence=Confidence.LIKELY)

@@ -70,12 +70,9 @@ def correct_listener(status: ReportedStatus) -> Remedy | None:
     if listener is None or status.address is None:
         return None
     ports = [f"{named(name)} {_port(status, name)}" for name in listener.replicas]
-    leads = (
-        f"{named(status.address)} is a listener of an availability group and leads to its current primary,"
-        f" {named(listener.primary)}."
-        if listener.primary is not None
-        else f"{named(status.address)} is a listener of an availability group and leads to its current primary."
-    )
+    primary = "" if listener.primary is None else f", {named(listener.primary)}"
+    leads = f"{named(status.address)} is a listener of an availability group and leads to its current primary"
+    leads += primary + "."
     rule = (
         "Keep the route at the listener's name, and give the endpoint of every replica the same port:"
         f" {join_words(ports, len(ports))}."

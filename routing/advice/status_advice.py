@@ -21,7 +21,6 @@ from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.advice.trouble_catalogue import CLEANUP_RISK, STATUSES
 from routing.cases.background import StatusText
 from routing.cases.message_cases import CheckedEstate, MessageResult
-from routing.cases.server_evidence import ServerEvidence
 from routing.plan.verdicts import MessageJudge, may_ask
 from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, topic_of
 from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
@@ -247,7 +246,10 @@ class StatusAdviser:
         self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
     ) -> Iterator[CountedRemedy]:
         """Yield the remedies for each status. Statuses that contradict the routing come last."""
-        dead = None if has_remedy or results[0].verdict is not None else _end_dead(self._estate.server, results[0])
+        row, dead = results[0].row, None
+        if not has_remedy and results[0].verdict is None:
+            place = RemedyPlace(row["instance_name"], row["database_name"])
+            dead = end_dead_dialog(self._estate.server, place, row["to_service_name"])
         counts: Counter[Remedy] = Counter()
         contradicting: Counter[Remedy] = Counter()
         # The remedy may depend on the id that a message is bound to.
@@ -304,12 +306,6 @@ class StatusAdviser:
             supposed=_in_common(result.case.possible) if verdict is None else verdict,
             from_service=result.case.from_service,
         )
-
-
-def _end_dead(server: ServerEvidence, result: MessageResult) -> Remedy | None:
-    """Return the remedy for a message without a verdict to a notification service, or None for any other."""
-    row = result.row
-    return end_dead_dialog(server, RemedyPlace(row["instance_name"], row["database_name"]), row["to_service_name"])
 
 
 def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[MessageResult]]:

@@ -120,10 +120,7 @@ class ServerEvidence:
     @cached_property
     def databases(self) -> Mapping[tuple[str, str], DatabaseFacts]:
         """The facts of each database, by instance and name."""
-        names = {
-            (row["instance_name"], collated(row["name"])): row["name"] for row in self.rows.get("databases", ())
-        }
-        return {(instance, names[instance, name]): facts for (instance, name), facts in self._databases.items()}
+        return {(instance, facts.name): facts for (instance, _), facts in self._databases.items()}
 
     @cached_property
     def closed_databases(self) -> Mapping[str, Sequence[str]]:
@@ -259,7 +256,7 @@ class ServerEvidence:
 
     def edition(self, instance: str) -> str | None:
         """Return the edition of an instance, such as "Express Edition (64-bit)"."""
-        edition: str | None = self._properties[instance]["edition"] if instance in self._properties else None
+        edition: str | None = self._properties.get(instance, {}).get("edition")
         return edition
 
     def is_express(self, instance: str) -> bool:
@@ -398,6 +395,7 @@ class ServerEvidence:
             if is_owner_known is None and row["instance_name"] in with_owners:
                 is_owner_known = row["owner_name"] is not None
             facts[row["instance_name"], collated(row["name"])] = DatabaseFacts(
+                row["name"],
                 row["owner_sid"],
                 is_owner_known,
                 row["is_trustworthy_on"],

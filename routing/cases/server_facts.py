@@ -30,6 +30,7 @@ _DENIED = (229, 262, 297, 300, 916)
 class DatabaseFacts(NamedTuple):
     """The facts of a database apart from its broker, such as owner, rights, state and replication."""
 
+    name: str
     owner_sid: str | None
     owner_is_known: bool | None
     is_trustworthy: bool | None

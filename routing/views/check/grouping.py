@@ -414,20 +414,14 @@ class _Adviser:
             GroupAdvice(remedy, count) for remedy, count in counted_remedies if remedy not in helped.remedies
         ]
         if bare.is_silent and not status_remedies and not on_path:
-            status_remedies = [
-                GroupAdvice(remedy, bare.unacknowledged) for remedy in self._remedies_of_silence(bare)
-            ]
+            silent, case = self._describe_silence(bare), bare.first.case
+            found = find_silence_remedies(case.path, self._sent(case), silent)
+            status_remedies = [GroupAdvice(remedy, bare.unacknowledged) for remedy in found]
         is_away = bare.first.case.is_on_its_way
         all_advice = order_remedies(on_path, status_remedies, lambda advice: advice.remedy, is_away=is_away)
         server = self._estate.server
         allowed = [replace(advice, remedy=allow_on_managed(server, advice.remedy)) for advice in all_advice]
         return MessageGroup(ordered, helped.near_misses, tuple(allowed))
-
-    def _remedies_of_silence(self, bare: MessageGroup) -> list[Remedy]:
-        case = bare.first.case
-        if case.verdict is None:
-            raise ValueError("messages on their way have a verdict")
-        return find_silence_remedies(case.path, self._sent(case), self._describe_silence(bare), case.verdict)
 
     def _describe_silence(self, bare: MessageGroup) -> SilentMessages:
         case, verdict = bare.first.case, bare.verdict
@@ -442,7 +436,7 @@ class _Adviser:
             conversations=frozenset(row["conversation_id"] for row in rows if row.get("conversation_id")),
             newest=max(micros_of(row["enqueue_time"]) for row in rows),
             route=None if verdict is None else verdict.route_name,
-            address=None if verdict is None else verdict.address,
+            address=None if verdict is None or case.path is None else verdict.address,
             from_service=case.from_service,
         )
 
