@@ -19,7 +19,7 @@ from routing.cases.background import StatusText
 from routing.cases.evidence import FileEvidence
 from routing.cases.judged_questions import JudgedQuestion, RemedyFacts
 from routing.rules.judging import JudgedPath
-from routing.terms import LEAVES, STAYS
+from routing.terms import LEAVES, STAYS, PathEnd
 
 
 def find_question_remedies(judged: JudgedQuestion, read_facts: Callable[[], RemedyFacts]) -> tuple[Remedy, ...]:
@@ -97,12 +97,13 @@ def add_reported_remedies(
 
 
 def _describe_silence(judged: JudgedQuestion, reported: ReportedStatus, path: JudgedPath | None) -> SilentMessages:
-    message = judged.message
+    message, arrival = judged.message, None if path is None else find_arrival(path)
+    is_lost = path is None or path.end is PathEnd.NOT_KNOWN
     return SilentMessages(
         estate=reported.estate,
         sender=RemedyPlace(reported.instance, reported.scope if reported.address else reported.database),
         service=message.service,
-        target=reported.find_target() if path is None else find_arrival(path),
+        target=reported.find_target() if is_lost and arrival is None else arrival,
         conversations=() if message.conversation_id is None else (message.conversation_id,),
         newest=judged.question.row["enqueue_time"],
         route=judged.verdict.route_name,
