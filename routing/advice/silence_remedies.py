@@ -68,12 +68,16 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
         return [] if at_address is None else [at_address]
     server = silent.estate.server
     queue = server.queue_of(*target, silent.service)
+    facts = server.database(*target)
+    is_direct = [owner.name for owner in _owners(silent)] == [target.instance] != [silent.sender.instance]
+    at_replica = facts is not None and facts.is_in_group and is_direct
     remedies = (
+        lead_to_listener(silent.estate, target.instance, silent.sender, silent.route) if at_replica else None,
         None if queue is None else turn_on(server, target, queue, silent.service),
         open_database(server, target),
         own_database(server, target),
         correct_managed_port(server, silent.sender, silent.route, silent.address),
-        _mend_endpoints(silent, target),
+        _mend_endpoints(silent, target) if is_direct else None,
         link_express(server, silent.sender.instance, target.instance),
         _grant_send(silent, target),
         None if queue is None else read_queue(server, target, queue),
@@ -168,11 +172,9 @@ def _missing(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
 def _mend_endpoints(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
     """Return the remedy for an endpoint of either side that is not started, or has no valid certificate.
 
-    Return None if the route leads to another instance first, or if the messages are known to arrive.
+    Return None if the messages are known to arrive.
     """
     server, sender = silent.estate.server, silent.sender.instance
-    if target.instance == sender or [owner.name for owner in _owners(silent)] != [target.instance]:
-        return None
     if _count_arrived(silent, target):
         return None
     cause = f"{named(sender)} and {named(target.instance)} exchange messages by their endpoints."

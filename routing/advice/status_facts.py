@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from routing.advice.remedy import RemedyPlace
 from routing.advice.status_meanings import StatusTrouble
@@ -18,6 +19,16 @@ from routing.rules.resolving import Verdict
 
 _UNKNOWN = "<database>"
 _IN_QUOTES = re.compile(r"\"([^\"]+)\"|'([^']+)'|«([^«»]+)»|„([^„“”]+)[“”]|“([^“”]+)”|「([^「」]+)」")
+
+
+class RouteUse(NamedTuple):
+    """The address and service of messages with their route in the database ``place``."""
+
+    estate: AdviceEstate
+    address: str | None
+    service: str
+    place: RemedyPlace
+    route: str | None
 
 
 @dataclass(frozen=True)
@@ -75,9 +86,9 @@ class ReportedStatus:
         return None if self.supposed is None else self.supposed.route_name
 
     @property
-    def on_route(self) -> tuple[AdviceEstate, str | None, str, RemedyPlace, str | None]:
-        """The estate, and the address, service and route of the messages."""
-        return self.estate, self.address, self.service, self.route_place, self.route
+    def on_route(self) -> RouteUse:
+        """The use of the route that decided."""
+        return RouteUse(self.estate, self.address, self.service, self.route_place, self.route)
 
     @property
     def quoted_names(self) -> list[str]:

@@ -282,10 +282,21 @@ class ServerEvidence:
         return self._listeners.get(host) or self._listeners.get(host.partition(".")[0])
 
     def secondaries(self) -> Collection[str]:
-        """Return the instances that hold a group's databases as a secondary replica."""
+        """Return the instances that are known to hold a group's databases as a secondary replica."""
+        in_groups = ((place[0], facts) for place, facts in self._databases.items() if facts.is_in_group)
+        closed = {instance for instance, facts in in_groups if not facts.is_readable}
         return {
-            name for listener in self._listeners.values() for name in listener.replicas if name != listener.primary
+            name
+            for listener in self._listeners.values()
+            for name in listener.replicas
+            if name != listener.primary and (listener.primary or name in closed or self._role(name) == "SECONDARY")
         }
+
+    def _role(self, instance: str) -> str | None:
+        """Return the role of an instance in its availability group, or None if it is unknown."""
+        rows = self.rows.get("availability_replicas", ())
+        local = (row["role_desc"] for row in rows if row["instance_name"] == instance and row["is_local"])
+        return next(local, None)
 
     def is_primary(self, instance: str) -> bool:
         """Return True if an instance is known to be the primary replica of a group."""
@@ -476,11 +487,7 @@ class ServerEvidence:
 
     def _find_primary(self, replicas: Collection[str]) -> str | None:
         """Return the primary replica by role, or else the only replica with open databases."""
-        roles: dict[str, str | None] = {
-            row["instance_name"]: row["role_desc"]
-            for row in self.rows.get("availability_replicas", ())
-            if row["is_local"] and row["instance_name"] in replicas
-        }
+        roles = {name: self._role(name) for name in replicas}
         by_role = [name for name, role in roles.items() if role == "PRIMARY"]
         if len(by_role) == 1:
             return by_role[0]

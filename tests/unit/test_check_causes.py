@@ -419,6 +419,19 @@ def test_a_route_to_the_mirror_gets_both_partners(tmp_path: Path) -> None:
     assert "ADDRESS = N'TCP://stock:4022', MIRROR_ADDRESS = N'tcp://PRIME:4022';" in statement
 
 
+@pytest.mark.parametrize(("role", "is_led"), [("SECONDARY", True), (None, False)])
+def test_a_replica_of_unknown_role_is_not_called_a_secondary(
+    role: str | None, is_led: bool, tmp_path: Path
+) -> None:
+    shop(tmp_path, routes=AWAY)
+    replica = [{"replica_server_name": "STOCK", "role_desc": role, "is_local": 1}]
+    listener = [{"dns_name": "group", "port": 1433}]
+    in_group = stored(group_database_id=GUID.format("99999999"))
+    target(tmp_path, **in_group, availability_group_listeners=listener, availability_replicas=replica)
+    target(tmp_path, "SPARE", **in_group, services=None, availability_group_listeners=listener)
+    assert ("a secondary replica" in only_remedy(tmp_path).cause) is is_led
+
+
 @pytest.mark.parametrize("role", ["MIRROR", None])
 def test_a_route_without_an_id_gets_both_partners_if_the_mirror_is_exported(
     role: str | None, tmp_path: Path
