@@ -370,11 +370,10 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
     """
     entry, place, queue = _entry(status), status.find_target(), _queue(status)
     if place is None or place.database is None or queue is None:
-        at = status.place_at_target()
         lines = (list_queues(status.service), f"ALTER QUEUE {queue or '[<schema>].[<queue>]'} WITH STATUS = ON;")
         location = "The queue is in the database that holds the service."
         actions = entry.actions if place is not None else (*entry.actions, location)
-        return to_fill_in(at, entry.cause, actions, *lines)
+        return to_fill_in(status.place_at_target(), entry.cause, actions, *lines)
     exported = status.server.queue_of(*place, status.service)
     off = None if exported is None else turn_on(status.server, place, exported, status.service)
     if off is not None:
@@ -417,12 +416,8 @@ def give_owner(status: ReportedStatus) -> Remedy:
         if sender is not None and sender.is_trustworthy is False:
             actions += (f"If the owners are valid logins, set TRUSTWORTHY for {named(status.database)} instead.",)
     if place is None or place.database is None:
-        actions += (
-            (
-                "These exports do not show which database holds the service: if it is another one, change its"
-                " owner too."
-            ),
-        )
+        unknown = "These exports do not show which database holds the service: if it is another one, change its"
+        actions += (f"{unknown} owner too.",)
         place = _here(status)
     elif place != _here(status) and not _is_owner_valid(status, _here(status)):
         actions += (f"If the text stays, do the same for {named(status.database)}, which sends.",)
@@ -438,11 +433,9 @@ def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:
 
 def _find_lost_owner(status: ReportedStatus) -> RemedyPlace | None:
     """Return the database whose owner is lost by the export: that in the text, the target's or the sender's."""
-    for place in (_database_in_text(status), status.find_target(), _here(status)):
-        facts = None if place is None else status.server.database(place.instance, place.database)
-        if facts is not None and facts.has_lost_owner:
-            return place
-    return None
+    places = filter(None, (_database_in_text(status), status.find_target(), _here(status)))
+    facts = ((place, status.server.database(*place)) for place in places)
+    return next((place for place, known in facts if known is not None and known.has_lost_owner), None)
 
 
 def open_master_key(status: ReportedStatus) -> Remedy:
@@ -466,12 +459,9 @@ def enable_target_broker(status: ReportedStatus) -> Remedy:
     place = status.find_target()
     if place is None or place.database is None:
         return say(status)
-    closed = open_database(status.server, place)
-    if closed is not None:
-        return closed
-    return enable_database(
-        status.estate, status.estate.instances[place.instance], place.database, _entry(status).cause
-    )
+    instance = status.estate.instances[place.instance]
+    enabled = enable_database(status.estate, instance, place.database, _entry(status).cause)
+    return open_database(status.server, place) or enabled
 
 
 def enable_own_broker(status: ReportedStatus) -> Remedy:

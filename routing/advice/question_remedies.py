@@ -11,7 +11,7 @@ from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Remedy, RemedyPlace
 from routing.advice.server_remedies import complete_addresses
 from routing.advice.silence_remedies import SilentMessages
-from routing.advice.status_advice import answer_reported, order_remedies
+from routing.advice.status_advice import answer_reported, discards_messages
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
@@ -93,7 +93,8 @@ def add_reported_remedies(
     answers = answer_reported(reported, is_failing=is_failing, has_remedy=has_remedy)
     if not answers and is_silent:
         answers = find_silence_remedies(path, _sent_of(judged), _describe_silence(judged, reported, path))
-    return _allow(estate, order_remedies(remedies, answers, lambda remedy: remedy, is_away=not is_kept))
+    ordered = (*remedies, *answers) if is_kept else (*answers, *remedies)
+    return _allow(estate, sorted(ordered, key=discards_messages))
 
 
 def _describe_silence(judged: JudgedQuestion, reported: ReportedStatus, path: JudgedPath | None) -> SilentMessages:

@@ -62,14 +62,14 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
         return [thrown_away]
     if target is None or target.database is None:
         route = silent.sender, silent.route, silent.address
-        at_address = correct_managed_port(silent.estate.server, *route)
-        if at_address is None and silent.address is not None:
-            at_address = _look_at_address(silent, silent.address)
+        at_address = correct_managed_port(silent.estate.server, *route) or _look_at_address(silent)
         return [] if at_address is None else [at_address]
     server = silent.estate.server
     queue = server.queue_of(*target, silent.service)
     facts = server.database(*target)
     is_direct = [owner.name for owner in _owners(silent)] == [target.instance] != [silent.sender.instance]
+    sent = silent.sender, target, silent.service, silent.from_service
+    has_arrived = _count_arrived(silent, target) > 0
     at_replica = facts is not None and facts.is_in_group and is_direct
     remedies = (
         lead_to_listener(silent.estate, target.instance, silent.sender, silent.route) if at_replica else None,
@@ -77,9 +77,9 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
         open_database(server, target),
         own_database(server, target),
         correct_managed_port(server, silent.sender, silent.route, silent.address),
-        _mend_endpoints(silent, target) if is_direct else None,
+        _mend_endpoints(silent, target) if is_direct and not has_arrived else None,
         link_express(server, silent.sender.instance, target.instance),
-        _grant_send(silent, target),
+        None if has_arrived else grant_missing_send(server, *sent),
         None if queue is None else read_queue(server, target, queue),
         _say_arrived(silent, target),
     )
@@ -118,7 +118,7 @@ def say_outdated(silent: SilentMessages, instance: str) -> Remedy:
     return Remedy(RemedyPlace(instance), cause, ("Export both sides again, at one time.",))
 
 
-def _look_at_address(silent: SilentMessages, address: str) -> Remedy | None:
+def _look_at_address(silent: SilentMessages) -> Remedy | None:
     """Return the remedy for an address of a secondary replica, a closed database or another instance."""
     estate, sender = silent.estate, silent.sender
     owners = _owners(silent)
@@ -132,7 +132,7 @@ def _look_at_address(silent: SilentMessages, address: str) -> Remedy | None:
         )
         if closed is not None:
             return closed
-    on_route = estate, address, silent.service, sender, silent.route
+    on_route = estate, silent.address, silent.service, sender, silent.route
     return lead_from_loopback(*on_route) or part_endpoints(*on_route) or lead_to_neighbour(*on_route)
 
 
@@ -170,13 +170,8 @@ def _missing(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
 
 
 def _mend_endpoints(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
-    """Return the remedy for an endpoint of either side that is not started, or has no valid certificate.
-
-    Return None if the messages are known to arrive.
-    """
+    """Return the remedy for an endpoint of either side that is not started, or has no valid certificate."""
     server, sender = silent.estate.server, silent.sender.instance
-    if _count_arrived(silent, target):
-        return None
     cause = f"{named(sender)} and {named(target.instance)} exchange messages by their endpoints."
     return (
         start_endpoint(server, sender, cause)
@@ -194,13 +189,6 @@ def _owners(silent: SilentMessages) -> list[SqlInstance]:
     owners = estate.network.owners(silent.address, sending_instance)
     on_machine = None if owners else estate.find_instance_of_host(silent.address)
     return [*owners, *([] if on_machine is None else [on_machine])]
-
-
-def _grant_send(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
-    """Return the remedy for a sender without SEND, unless the messages are known to arrive."""
-    if _count_arrived(silent, target):
-        return None
-    return grant_missing_send(silent.estate.server, silent.sender, target, silent.service, silent.from_service)
 
 
 def _count_arrived(silent: SilentMessages, target: RemedyPlace) -> int:

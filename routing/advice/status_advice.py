@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from routing.advice import connection_advice, dialog_remedies
 from routing.advice.broker_copies import part_twins
@@ -26,7 +25,6 @@ from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, top
 from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
 from routing.terms import MSDB, ON_ITS_WAY, Outcome, Reason
 
-_R = TypeVar("_R")
 LAST_ATTEMPT = "The status is of the last attempt: by these exports a route takes the messages now."
 TRIES_AGAIN = (
     "Wait, and export the queue again: SQL Server tries again by itself, after 4, 8, 16, 32 and then every 64"
@@ -132,12 +130,9 @@ def answer_reported(status: ReportedStatus, *, is_failing: bool, has_remedy: boo
     return answers
 
 
-def order_remedies(
-    of_routes: Iterable[_R], of_status: Iterable[_R], remedy_of_item: Callable[[_R], Remedy], *, is_away: bool
-) -> tuple[_R, ...]:
-    """Return remedies for routes and for a status in their order. Those that discard messages come last."""
-    ordered = (*of_status, *of_routes) if is_away else (*of_routes, *of_status)
-    return tuple(sorted(ordered, key=lambda item: (remedy_of_item(item).risk or "").startswith(CLEANUP_RISK)))
+def discards_messages(remedy: Remedy) -> bool:
+    """Return True if a remedy discards messages, and so comes after others."""
+    return (remedy.risk or "").startswith(CLEANUP_RISK)
 
 
 def make_endpoint(status: ReportedStatus) -> Remedy | None:

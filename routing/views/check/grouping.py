@@ -15,7 +15,7 @@ from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.server_remedies import complete_addresses, lead_from_loopback
 from routing.advice.silence_remedies import SilentMessages
-from routing.advice.status_advice import StatusAdviser, order_remedies
+from routing.advice.status_advice import StatusAdviser, discards_messages
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.cases.background import StatusText
@@ -418,7 +418,8 @@ class _Adviser:
             found = find_silence_remedies(case.path, self._sent(case), silent)
             status_remedies = [GroupAdvice(remedy, bare.unacknowledged) for remedy in found]
         is_away = bare.first.case.is_on_its_way
-        all_advice = order_remedies(on_path, status_remedies, lambda advice: advice.remedy, is_away=is_away)
+        all_advice = [*status_remedies, *on_path] if is_away else [*on_path, *status_remedies]
+        all_advice.sort(key=lambda advice: discards_messages(advice.remedy))
         server = self._estate.server
         allowed = [replace(advice, remedy=allow_on_managed(server, advice.remedy)) for advice in all_advice]
         return MessageGroup(ordered, helped.near_misses, tuple(allowed))
