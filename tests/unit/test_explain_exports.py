@@ -139,6 +139,20 @@ def test_trace_finds_the_cause_at_the_end_of_a_forwarded_path(
     assert remedy["statement"] == "USE [Stock];\nALTER QUEUE [dbo].[StockQueue] WITH STATUS = ON;"
 
 
+def test_trace_looks_at_a_target_whose_address_the_tables_lack(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exports = tmp_path / "exports"
+    shop(exports, routes=AWAY)
+    target(exports, service_broker_endpoints=[broker_endpoint("STOCK", machine_name=None)], service_queues=OFF)
+    import_views(no_spark(), config_in(tmp_path), [str(exports)])
+    line = ["trace", "--config", str(_write_config(tmp_path)), "--message-id", MESSAGE, "--format", "json"]
+    assert cli.main([*line, "--exports", str(exports)]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [path["outcome"] for path in printed["paths"]] == ["LEFT_ESTATE"]
+    assert QUEUE_ON in printed["remedies"][0]["statement"]
+
+
 @pytest.mark.parametrize("is_exported", [True, False])
 def test_a_remedy_for_the_status_replaces_its_general_words(
     is_exported: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
