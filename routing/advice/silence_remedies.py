@@ -101,6 +101,11 @@ def _read_events(silent: SilentMessages, target: RemedyPlace | None) -> Remedy |
         entry = None if trouble in (None, StatusTrouble.OTHER_NUMBER) else STATUSES[trouble]
         number = "" if last.number is None else f"{last.number}, "
         recorded = f"Its events say: {number}{cut(last.reason or 'without a reason')}"
+        if trouble is StatusTrouble.NO_PERMISSION and target is not None:
+            sent = silent.sender, target, silent.service, silent.from_service
+            missing = grant_missing_send(server, *sent, is_reported=True)
+            if missing is not None:
+                return replace(missing, actions=(recorded, *missing.actions))
         cause = f"{named(instance)} throws messages of these dialogs away."
         actions = (recorded, *(() if entry is None else (entry.cause, *entry.actions)))
         return Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.LIKELY)
@@ -141,13 +146,9 @@ def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:
     target = silent.target
     if target is None or target.database is None:
         return remedy
-    further_actions = (
-        *name_twins(silent.estate, target, silent.sender),
-        *_quote_logs(silent, target),
-        *_missing(silent, target),
-        EVENT_THAT_TELLS,
-    )
-    return replace(remedy, actions=(*remedy.actions, *further_actions))
+    twins = name_twins(silent.estate, target, silent.sender)
+    facts = (*twins, *_quote_logs(silent, target), *_missing(silent, target))
+    return replace(remedy, actions=(*remedy.actions, *facts, EVENT_THAT_TELLS))
 
 
 def _quote_logs(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:

@@ -946,6 +946,15 @@ def test_the_reason_of_a_discarded_message_is_explained(
     assert "is not known here" not in remedy.text
 
 
+def test_a_recorded_event_of_a_missing_permission_gets_the_grant(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY, remote_service_bindings={"Orders": []})
+    event = {"event_name": UNDELIVERABLE, "event_data": undeliverable(11215, "It has no permission to send.")}
+    target(tmp_path, broker_events=[event], database_permissions={"Stock": []})
+    remedy = only_remedy(tmp_path)
+    assert remedy.actions[0].startswith("Its events say: 11215")
+    assert remedy.statement == "USE [Stock];\nGRANT SEND ON SERVICE::[//stock] TO [public];"
+
+
 def test_a_recorded_event_shows_why_a_message_is_discarded(tmp_path: Path) -> None:
     name, event = UNDELIVERABLE, undeliverable(11214, "The contract could not be found.")
     shop(tmp_path, routes=AWAY)
