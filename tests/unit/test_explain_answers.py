@@ -117,7 +117,7 @@ def test_since_when_a_message_waits(asked: dict[str, Any], more: dict[str, Any],
                 [route("R", "//STOCK", "tcp://far:4022")],
                 [("far", "Stock", "//stock"), ("far", "Stock", "//STOCK")],
             ),
-            "USE [Sales];\nCREATE ROUTE [Route to //stock] WITH SERVICE_NAME = N'//stock', ADDRESS = N'tcp://far:4022';",
+            "USE [Sales];\nCREATE ROUTE [Route to //stock 0539af18] WITH SERVICE_NAME = N'//stock', ADDRESS = N'tcp://far:4022';",
             id="another instance holds the service that the route names",
         ),
         pytest.param(
