@@ -17,9 +17,31 @@ from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.cases.background import StatusText
 from routing.cases.evidence import FileEvidence
-from routing.cases.judged_questions import JudgedQuestion, RemedyFacts
+from routing.cases.judged_questions import FollowedMessage, JudgedQuestion, RemedyFacts
 from routing.rules.judging import JudgedPath
 from routing.terms import LEAVES, STAYS
+
+
+def advise_on_question(
+    judged: JudgedQuestion,
+    followed: FollowedMessage | None,
+    read_facts: Callable[[], RemedyFacts],
+    status_text: StatusText | None,
+    evidence: FileEvidence | None,
+) -> tuple[Remedy, ...]:
+    """Find the remedies for a message where it fails, and with ``evidence`` for the status of SQL Server.
+
+    ``followed`` is None for a message that stays on its instance.
+    """
+    paths = () if followed is None else followed.judged_paths
+    if followed is None:
+        remedies = find_question_remedies(judged, read_facts)
+    else:
+        remedies = find_path_remedies(judged, paths, read_facts)
+    if evidence is None:
+        return remedies
+    path = paths[0] if len(paths) == 1 else None
+    return add_reported_remedies(remedies, judged, status_text, evidence, read_facts, path)
 
 
 def find_question_remedies(judged: JudgedQuestion, read_facts: Callable[[], RemedyFacts]) -> tuple[Remedy, ...]:

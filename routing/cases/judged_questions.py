@@ -11,6 +11,7 @@ from routing.cases.estate_addresses import EstateAddresses
 from routing.cases.questions import QuestionError
 from routing.cases.server_evidence import NO_EVIDENCE, ServerEvidence
 from routing.plan.checked_inputs import instances_of, network_of
+from routing.plan.paths import PathPlanner
 from routing.plan.verdicts import (
     AskingMessage,
     KnownDialogs,
@@ -21,14 +22,16 @@ from routing.plan.verdicts import (
 )
 from routing.rules.deciding import Decision, scope_of
 from routing.rules.estate import ARRIVALS, SqlInstance
-from routing.rules.network import EstateNetwork
+from routing.rules.judging import JudgedPath, judge_reply
+from routing.rules.network import EstateNetwork, ServiceAddress
+from routing.rules.pathing import PathSender, PathWithReturn
 from routing.rules.rejecting import rejections
 from routing.rules.requesting import InstanceRequests, RequestScope
 from routing.rules.resolving import ALTERNATIVE_COLUMNS, MESSAGE_COLUMNS, DialogFacts, RoutedMessage, Verdict
-from routing.rules.text import likeness
+from routing.rules.text import empty_as_null, likeness
 from routing.rules.timeline import moment_of
 from routing.tables.table_columns import TableColumns
-from routing.terms import BROKER_CONFIGURATION_SERVICE, ZERO_GUID, ReadRow, TableRow
+from routing.terms import BROKER_CONFIGURATION_SERVICE, LEAVES, ZERO_GUID, ReadRow, TableRow
 
 # The tables around a question: the estate, its dialogs, the requests on record, and the other messages.
 
@@ -143,6 +146,21 @@ class JudgedQuestion:
         """Whether the dialog decides, and is not given."""
         return self.question.is_of_any_dialog and len(self.possible) > 1
 
+    @property
+    def may_leave(self) -> bool:
+        """Whether some decision sends the message to another instance."""
+        return any(verdict.outcome in LEAVES for _, verdict in self.possible)
+
+    @property
+    def from_service(self) -> str | None:
+        """The sending service, or None if it is unknown."""
+        return empty_as_null(self.question.row["from_service_name"])
+
+    @property
+    def services(self) -> set[str]:
+        """The target service, and that of the acknowledgement."""
+        return {self.message.service, *([] if self.from_service is None else [self.from_service])}
+
 
 def judge_question(question: QuestionedMessage, known_tables: KnownTables) -> JudgedQuestion:
     """Judge a question by the known tables. Raises QuestionError if a run would reject the message."""
@@ -195,6 +213,43 @@ def _asked_scopes(
     databases = [scope_of(message.database) for decision in decisions if decision.first.asks]
     databases += [ARRIVALS for decision in decisions if decision.asks_again]
     return [requests.of(database, message.service) for database in dict.fromkeys(databases)]
+
+
+# The paths of a question's message over all instances.
+
+
+@dataclass(frozen=True)
+class FollowedMessage:
+    """A message with its path, or with several if an unknown dialog decides between them.
+
+    ``from_service`` is the sending service, or None if it is unknown.
+    """
+
+    message: RoutedMessage
+    from_service: str | None
+    paths: tuple[PathWithReturn, ...]
+
+    @property
+    def judged_paths(self) -> tuple[JudgedPath, ...]:
+        """The judged paths, and the reply to a message that its own instance delivers."""
+        return tuple(self._judge_paths())
+
+    def _judge_paths(self) -> Iterator[JudgedPath]:
+        for path in self.paths:
+            yield path.judged
+            if path.back is not None and not path.judged.return_paths:
+                yield judge_reply(path.back, (self.message.instance, self.message.database))
+
+
+def follow_question(judged: JudgedQuestion, network: EstateNetwork) -> FollowedMessage:
+    """Follow the message of a question to its end, and its acknowledgement back."""
+    message, from_service = judged.message, judged.from_service
+    back_to = None if from_service is None else ServiceAddress.of_name(from_service)
+    dialog, instance = message.conversation_id, network.instances[message.instance]
+    sender = PathSender(instance, message.database, message.is_initiator, back_to, dialog)
+    verdicts = [verdict for _, verdict in judged.possible]
+    paths = PathPlanner(network, is_exact=True).paths(sender, message, verdicts)
+    return FollowedMessage(message, from_service, tuple(dict.fromkeys(paths)))
 
 
 # The verdict of a question as a row of ``resolved_routes``.

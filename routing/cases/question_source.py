@@ -39,7 +39,7 @@ from routing.rules import text
 from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.rules.text import printed_guid
 from routing.rules.timeline import micros_of
-from routing.schemas import DIALOGS, INPUTS, KEPT, MESSAGES, TABLES
+from routing.schemas import DIALOGS, INPUTS, KEPT, MESSAGES, SETTINGS, TABLES
 from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import read_each
 from routing.tables.row_faults import findings, refuse_faults
@@ -165,6 +165,16 @@ class ExplainSource:
         fact_columns = {key: joined(own_columns[key], columns) for key, columns in other_columns.items()}
         in_routes = _list_addresses(lambda: self.tables["routes"].rows(_ADDRESSES))
         return self._describe_facts(fact_columns, services, own_columns["routes"], in_routes)
+
+    def read_estate(self, near: Mapping[str, TableColumns], instance_name: str) -> dict[str, TableColumns]:
+        """Read the whole configuration. ``near`` has the rows of a message's instance.
+
+        Another instance with a faulty row keeps only its own row.
+        """
+        other_columns = _leave_out_faults(
+            self._read_each(SETTINGS, lambda key: self.tables[key].rows()), instance_name
+        )
+        return {key: joined(near[key], columns) for key, columns in other_columns.items()}
 
     def describe_path_facts(self, settings: Mapping[str, TableColumns], services: Collection[str]) -> RemedyFacts:
         """Return the facts for remedies on a message's path. ``settings`` are the whole configuration."""

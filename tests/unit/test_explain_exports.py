@@ -43,6 +43,7 @@ SAME = [
     pytest.param((NO_CONNECT, 28034), None, KEPT, ["ALTER ROUTE [ToStock]", CONNECT], id="reported of a kept one"),
     pytest.param((NO_CONNECT, 28034), None, LOST, [CONNECT, "CREATE"], id="reported of one that fails further on"),
     pytest.param((), None, SENT, [QUEUE_ON], id="silent"),
+    pytest.param((), None, LOST, ["CREATE"], id="silent and failing further on"),
     pytest.param((), JUST_NOW, SENT, [], id="on its way"),
     pytest.param((), None, HERE, [QUEUE_ON], id="silent on its own instance"),
     pytest.param((), JUST_NOW, HERE, [], id="delivered on its own instance"),
@@ -73,14 +74,14 @@ def test_exports_give_the_same_remedies_everywhere(
     for remedy, statement in zip(remedies, expected, strict=True):
         assert statement in str(remedy["statement"])
 
-    def remedies_of(command: str, *more: str) -> object:
+    def ask(command: str) -> Any:
         line = [command, "--config", str(_write_config(tmp_path)), "--message-id", MESSAGE, "--format", "json"]
-        assert cli.main([*line, *more]) == 0
-        return json.loads(capsys.readouterr().out)["remedies"]
+        assert cli.main([*line, "--exports", str(exports)]) == 0
+        return json.loads(capsys.readouterr().out)
 
-    # Explain knows only what the message's own instance does.
-    for command in ("trace",) if views is LOST else ("explain", "trace"):
-        assert remedies_of(command, "--exports", str(exports)) == remedies
+    explained, traced = ask("explain"), ask("trace")
+    assert explained["remedies"] == traced["remedies"] == remedies
+    assert explained["end"] == traced["paths"][0]["end"] == group.first.end
 
 
 def test_trace_finds_the_cause_at_the_end_of_a_forwarded_path(

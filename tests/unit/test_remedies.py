@@ -114,8 +114,8 @@ READY = [
         ),
         Reason.BROKER_INSTANCE_NOT_FOUND,
         (
-            f"USE [Orders];\nCREATE ROUTE [Route to S 671813ab] WITH SERVICE_NAME = N'S', BROKER_INSTANCE = N'{C}',"
-            " ADDRESS = N'TCP://Shop.example:4022';"
+            "USE [Orders];\nCREATE ROUTE [Route to S 671813ab] WITH SERVICE_NAME = N'S',"
+            f" BROKER_INSTANCE = N'{C}', ADDRESS = N'TCP://Shop.example:4022';"
         ),
         Reason.NETWORK_ADDRESS,
     ),

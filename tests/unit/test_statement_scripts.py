@@ -243,7 +243,7 @@ def test_a_route_is_replaced_in_one_transaction(tmp_path: Path) -> None:
 
 
 def test_different_routes_have_different_names(tmp_path: Path) -> None:
-    """Names of routes are compared without case, names of services are not. Other messages do not change a name."""
+    """Names of routes are compared without case, names of services are not. Other messages change no name."""
 
     def check_messages(name: str, *services: str) -> Tried:
         folder = whole_shop(
