@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from routing.arguments import checked
-from routing.cases.background import OtherInstances
+from routing.cases.background import MessageBackground, OtherInstances
 from routing.cases.judged_questions import (
     Chunks,
     KnownTables,
@@ -34,6 +34,7 @@ from routing.config import Config, in_reading_order
 from routing.delta.counted_runs import leave_out_missing
 from routing.delta.opening import TableOpener
 from routing.engines.traffic_tables import TrafficTable, open_traffic
+from routing.importing.import_faults import latest_time
 from routing.plan.checked_inputs import instances_of
 from routing.rules import text
 from routing.rules.estate import ARRIVALS, SqlInstance
@@ -199,7 +200,7 @@ class ExplainSource:
         sent = self.tables["messages"].groups(("to_service_name",), only={"to_service_name": names}).rows()
         return set(sent.values["to_service_name"])
 
-    def read_kept(self, row: ReadRow, *, is_described: bool) -> dict[str, TableColumns]:
+    def _read_kept(self, row: ReadRow, *, is_described: bool) -> dict[str, TableColumns]:
         """Read the import's rows about a message and its instance. Described messages were never observed."""
         of_instance, of_message = {"instance_name": [row["instance_name"]]}, {"message_id": [row["message_id"]]}
         of_events = {"source": list(EVENT_SOURCES), "conversation_id": [text.fold(row["conversation_id"] or "")]}
@@ -211,6 +212,12 @@ class ExplainSource:
             return joined(*(table.rows(only={**of_instance, **only}) for only in (of_message, of_events)))
 
         return self._read_each((key for key in KEPT if key == "imports" or not is_described), read)
+
+    def read_background(self, posed: PosedQuestion, clock: datetime | None) -> MessageBackground:
+        """Read the background of a message. A status from after the clock counts only if there is no other."""
+        kept_tables = self._read_kept(posed.question.row, is_described=posed.question.is_described)
+        latest = None if clock is None else micros_of(latest_time(clock))
+        return MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row, latest)
 
     def _read_each(self, keys: Iterable[str], read: Callable[[str], TableColumns]) -> dict[str, TableColumns]:
         """Read each table of some keys that is at hand."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 
+import routing
 from routing import cli
 from routing.views.check.checking import check
 from tests.exported import database, export, route
@@ -184,3 +187,25 @@ def test_folders_without_exports_are_refused(tmp_path: Path, capsys: pytest.Capt
     line = ["explain", "--config", str(_write_config(tmp_path)), "--message-id", MESSAGE]
     assert cli.main([*line, "--exports", str(tmp_path / "empty")]) == 2
     assert "there is no export" in capsys.readouterr().err
+
+
+def test_a_status_in_the_future_is_not_the_newest(tmp_path: Path) -> None:
+    exports = tmp_path / "exports"
+    shop(exports, NO_CONNECT, 28034, routes=AWAY)
+    target(exports)
+    import_views(no_spark(), config_in(tmp_path), [str(exports)])
+    tables: dict[str, Any] = dict(routing.open_tables(routing.load_config(str(_write_config(tmp_path)))))
+    observed = tables["observed_routing"].to_table()
+    [row] = observed.to_pylist()
+    ahead = {**row, "observed_at": row["observed_at"] + timedelta(days=60), "error_number": 28078}
+    ahead |= {"status_text": "The RSA signature verification failed."}
+    tables["observed_routing"] = pyarrow.concat_tables(
+        [observed, pyarrow.Table.from_pylist([ahead], observed.schema)]
+    )
+    given: dict[str, Any] = {"question": routing.StoredMessage(MESSAGE), "exports": [str(exports)]}
+    statements = []
+    for clock in (None, row["observed_at"]):
+        explained, traced = (ask(tables, clock=clock, **given) for ask in (routing.explain, routing.trace))
+        assert explained.remedies == traced.remedies
+        statements.append([CONNECT in str(remedy.statement) for remedy in traced.remedies])
+    assert statements == [[False], [True]]

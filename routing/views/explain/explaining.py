@@ -36,7 +36,6 @@ from routing.cases.judged_questions import (
 from routing.cases.question_source import open_source, pose
 from routing.cases.questions import Question
 from routing.config import Config
-from routing.importing.import_faults import latest_time
 from routing.plan.checked_inputs import CheckedInputs
 from routing.result_schemas import EXPLAINED_STEPS
 from routing.rules.estate import Database, SqlInstance
@@ -44,7 +43,6 @@ from routing.rules.locating import has_id
 from routing.rules.matching import STEPS, comes_before
 from routing.rules.requesting import RouteRequest
 from routing.rules.resolving import Verdict, bound_broker
-from routing.rules.timeline import micros_of
 from routing.schemas import RESOLVED_ROUTES
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import Table
@@ -428,9 +426,7 @@ def explain(
         inputs = CheckedInputs(source.read_estate(posed.instance_tables, judged.message.instance))
         followed = follow_question(judged, inputs.network_for(judged.services))
         read_facts = partial(source.describe_path_facts, inputs.settings, judged.services)
-    kept_tables = source.read_kept(posed.question.row, is_described=posed.question.is_described)
-    latest = None if clock is None else micros_of(latest_time(clock))
-    background = MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row, latest)
+    background = source.read_background(posed, clock)
     evidence = gather_beside(exports)
     remedies = advise_on_question(judged, followed, beside(read_facts, evidence), background.status, evidence)
     answered = answer(judged, posed.known_tables, background)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from routing.advice.question_remedies import advise_on_question, beside
 from routing.advice.remedy import Remedy
 from routing.arguments import checked
-from routing.cases.background import MessageBackground
 from routing.cases.evidence import gather_beside
 from routing.cases.judged_questions import FollowedMessage, follow_question, judge_question
 from routing.cases.question_source import open_source, pose
@@ -97,6 +96,7 @@ def trace(
     question: Question,
     *,
     as_of: datetime | None = None,
+    clock: datetime | None = None,
     exports: Sequence[str] = (),
     spark: SparkSession | None = None,
 ) -> TraceResult:
@@ -108,6 +108,7 @@ def trace(
         tables: as for `explain`.
         question: the message.
         as_of: the decision time of a run with a single one (UTC). The question's own time has priority.
+        clock: as for `explain`.
         exports: files and folders of exported views with causes other than routing, as for `check`.
         spark: the session for tables that need one. By default one is started.
 
@@ -131,10 +132,7 @@ def trace(
     followed = follow_question(judged, inputs.network_for(judged.services))
     evidence = gather_beside(exports)
     read_facts = beside(lambda: source.describe_path_facts(inputs.settings, judged.services), evidence)
-    status = None
-    if evidence is not None:
-        kept_tables = source.read_kept(posed.question.row, is_described=posed.question.is_described)
-        status = MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row).status
+    status = None if evidence is None else source.read_background(posed, clock).status
     remedies = advise_on_question(judged, followed, read_facts, status, evidence)
     paths = followed.paths
     rows = way_rows(paths), hop_rows(paths)
