@@ -50,7 +50,7 @@ def find_question_remedies(judged: JudgedQuestion, read_facts: Callable[[], Reme
     The tuple is empty if the message is correctly on its way, or its dialog decides. Only otherwise are the facts
     read.
     """
-    verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
+    verdicts = judged.possible if judged.is_undecided else (judged.verdict,)
     if not all(verdict.outcome in STAYS for verdict in verdicts):
         return ()
     estate, sent = AdviceEstate(read_facts()), _sent_of(judged)
@@ -104,7 +104,7 @@ def add_reported_remedies(
         broker=verdict.broker_instance,
         verdict=verdict,
         supposed=verdict,
-        from_service=_sent_of(judged).from_service,
+        from_service=judged.from_service,
     )
     is_failing = path is not None and bool(path.failing_paths)
     has_remedy = is_kept or is_failing
@@ -150,5 +150,4 @@ def beside(read_facts: Callable[[], RemedyFacts], evidence: FileEvidence | None)
 
 def _sent_of(judged: JudgedQuestion) -> SentMessage:
     message = judged.message
-    from_service = judged.question.row["from_service_name"] or None
-    return SentMessage(message.instance, message.database, message.service, from_service, message.t)
+    return SentMessage(message.instance, message.database, message.service, judged.from_service, message.t)

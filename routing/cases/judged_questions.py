@@ -128,16 +128,15 @@ class QuestionedMessage:
 class JudgedQuestion:
     """The answer to a question.
 
-    ``possible`` has a decision and its verdict for each broker instance that a dialog may get, or one if there is
-    no choice. ``decision`` and ``verdict`` are those of the dialog. For an unknown dialog (``is_undecided``) they
-    are those of the first. ``requests`` are the requests on record and from messages.
+    ``possible`` has a verdict for each broker instance that a dialog may get, or one if there is no choice.
+    ``verdict`` is that of the dialog, or the first for an unknown dialog (``is_undecided``). ``requests`` are the
+    requests on record and from messages.
     """
 
     question: QuestionedMessage
     message: RoutedMessage
     dialog: DialogFacts
-    possible: tuple[tuple[Decision, Verdict], ...]
-    decision: Decision
+    possible: tuple[Verdict, ...]
     verdict: Verdict
     requests: InstanceRequests
 
@@ -149,7 +148,7 @@ class JudgedQuestion:
     @property
     def may_leave(self) -> bool:
         """Whether some decision sends the message to another instance."""
-        return any(verdict.outcome in LEAVES for _, verdict in self.possible)
+        return any(verdict.outcome in LEAVES for verdict in self.possible)
 
     @property
     def from_service(self) -> str | None:
@@ -173,8 +172,8 @@ def judge_question(question: QuestionedMessage, known_tables: KnownTables) -> Ju
         open_requests(_asking_others(question, message, decisions, messages, known_tables), requests)
     # Where two decisions meet step 4 in one database, both open the message's request or neither does.
     possible = keyed.possible(message, dialog, requests)
-    decision, verdict = possible[place_of_pick(possible, message)]
-    return JudgedQuestion(question, message, dialog, possible, decision, verdict, requests)
+    verdict = possible[place_of_pick(possible, message)]
+    return JudgedQuestion(question, message, dialog, possible, verdict, requests)
 
 
 def _asking_others(
@@ -247,8 +246,7 @@ def follow_question(judged: JudgedQuestion, network: EstateNetwork) -> FollowedM
     back_to = None if from_service is None else ServiceAddress.of_name(from_service)
     dialog, instance = message.conversation_id, network.instances[message.instance]
     sender = PathSender(instance, message.database, message.is_initiator, back_to, dialog)
-    verdicts = [verdict for _, verdict in judged.possible]
-    paths = PathPlanner(network, is_exact=True).paths(sender, message, verdicts)
+    paths = PathPlanner(network, is_exact=True).paths(sender, message, judged.possible)
     return FollowedMessage(message, from_service, tuple(dict.fromkeys(paths)))
 
 
@@ -261,7 +259,7 @@ RUN_ID = "explain"
 
 def verdict_row(judged: JudgedQuestion) -> TableRow:
     """Return the columns of ``resolved_routes``, with null in columns that depend on an unknown dialog."""
-    verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
+    verdicts = judged.possible if judged.is_undecided else (judged.verdict,)
     rows = [{**_of_message(judged.question, judged.message), **_columns_of(verdict)} for verdict in verdicts]
     return {
         name: value if all(row[name] == value for row in rows) else None for name, value in rows[0].items()

@@ -87,7 +87,7 @@ def id_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
     place = {"search": search.number, "step": int(MatchingStep.BALANCED)}
     picked = None if search.is_undecided else route_search.pick
     verdicts = sorted(
-        (verdict for _, verdict in judged.possible),
+        judged.possible,
         key=lambda verdict: (verdict.broker_instance != picked, verdict.broker_instance or ""),
     )
     shown = sorted(
