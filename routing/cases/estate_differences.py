@@ -257,8 +257,13 @@ class PathDifference:
 
     def _reaching(self, targets: Collection[str]) -> list[str]:
         """Return these instances and all instances with messages or answers that may pass through them."""
-        by_name = self._senders_by_service_name if targets else ()
-        return sorted(_find_connected({*targets, *by_name}, self._senders_by_receiver))
+        reached = {*targets, *(self._senders_by_service_name if targets else ())}
+        waiting = list(reached)
+        while waiting:
+            new = self._senders_by_receiver.get(waiting.pop(), set()) - reached
+            reached |= new
+            waiting += new
+        return sorted(reached)
 
     @cached_property
     def _senders_by_receiver(self) -> Mapping[str, set[str]]:
@@ -320,16 +325,6 @@ class PathDifference:
     @cached_property
     def _leads_elsewhere_by_route(self) -> dict[tuple[str, str], bool]:
         return {}
-
-
-def _find_connected(starts: Iterable[str], neighbours: Mapping[str, set[str]]) -> set[str]:
-    found = set(starts)
-    waiting = list(found)
-    while waiting:
-        new = neighbours.get(waiting.pop(), set()) - found
-        found |= new
-        waiting += new
-    return found
 
 
 class SentKey(NamedTuple):

@@ -146,9 +146,7 @@ class ExplainSource:
             "services": {"name": [BROKER_CONFIGURATION_SERVICE]},
             "routes": {"database_name": [ARRIVALS]},
         }
-        keys = ("instances", "databases", "services", "routes")
-        columns = self._read_each(keys, lambda key: self.tables[key].rows(only=only.get(key, {})))
-        return instances_of(_leave_out_faults(columns, instance_name))
+        return instances_of(self._read_others(instance_name, only))
 
     def read_remedy_facts(self, near: Mapping[str, TableColumns], row: ReadRow) -> RemedyFacts:
         """Read the facts for a message's remedy. ``near`` comes from `read_near` for the message.
@@ -156,11 +154,7 @@ class ExplainSource:
         Another instance with a faulty row keeps only its own row.
         """
         instance_name, services = row["instance_name"], {row["to_service_name"]}
-        only: dict[str, Filter] = {"routes": {"database_name": [ARRIVALS]}}
-        keys = ("instances", "databases", "services", "routes")
-        other_columns = _leave_out_faults(
-            self._read_each(keys, lambda key: self.tables[key].rows(only=only.get(key, {}))), instance_name
-        )
+        other_columns = self._read_others(instance_name, {"routes": {"database_name": [ARRIVALS]}})
         searched = {text.empty_as_null(row["database_name"]) or ARRIVALS, ARRIVALS}
         own_columns = {**near, "routes": near["routes"].naming("database_name", searched)}
         fact_columns = {key: joined(own_columns[key], columns) for key, columns in other_columns.items()}
@@ -172,10 +166,18 @@ class ExplainSource:
 
         Another instance with a faulty row keeps only its own row.
         """
-        other_columns = _leave_out_faults(
-            self._read_each(SETTINGS, lambda key: self.tables[key].rows()), instance_name
-        )
+        other_columns = self._read_others(instance_name, {}, SETTINGS)
         return {key: joined(near[key], columns) for key, columns in other_columns.items()}
+
+    def _read_others(
+        self,
+        instance_name: str,
+        only: Mapping[str, Filter],
+        keys: Iterable[str] = ("instances", "databases", "services", "routes"),
+    ) -> dict[str, TableColumns]:
+        """Read rows of all instances but one. An instance with a faulty row keeps only its own row."""
+        columns = self._read_each(keys, lambda key: self.tables[key].rows(only=only.get(key, {})))
+        return _leave_out_faults(columns, instance_name)
 
     def describe_path_facts(self, settings: Mapping[str, TableColumns], services: Collection[str]) -> RemedyFacts:
         """Return the facts for remedies on a message's path. ``settings`` are the whole configuration."""
