@@ -33,7 +33,7 @@ Only = Mapping[str, Collection[str]]
 # Names that messages invent take no more room than this, of each instance.
 _MOST_SERVICES = 100_000
 # Above this many keys of messages, they are not followed for instances without an address.
-_MOST_KEYS = 5_000
+_MOST_KEYS = 3_000
 _OF_ALL_SERVICES = (None, BROKER_CONFIGURATION_SERVICE)
 
 
@@ -227,12 +227,16 @@ class PathDifference:
             selections += [{**near, "to_service_name": answered}] if answered else []
         return selections
 
-    def list_hiding(self, keys: Collection[SentKey], before: int, after: int) -> list[str]:
+    def list_hiding(self, read_keys: Callable[[], Iterable[SentKey]], before: int, after: int) -> list[str]:
         """Return the instances without a known address where messages may get another path at a time after.
 
-        Any of them may listen at any address of no known instance. ``keys`` are those of all messages. Every such
-        instance counts if there are too many keys or paths.
+        Any of them may listen at any address of no known instance. ``read_keys`` returns the keys of all messages.
+        Every such instance counts if there are too many keys or paths.
         """
+        services, is_any = set().union(*self.affected.services.values()), bool(self.affected.instances)
+        is_any = is_any or bool(self._senders_elsewhere)
+        read = read_keys() if is_any or services else ()
+        keys = [key for key in read if is_any or key.to in services or key.back_to in services]
         networks = (self.before, self.after)
         hidden = {name for network in networks for name in _without_address(network)}
         if len(keys) > _MOST_KEYS:
@@ -397,18 +401,13 @@ def _list_passed(possible_path: PossiblePath) -> tuple[str | None, ...]:
     return (*(hop.instance_name for hop in hop_path.hops), hop_path.instance)
 
 
-def list_hiding(diff_sides: DiffSides, read_keys: Callable[[], Collection[SentKey]]) -> list[str]:
-    """Return the instances without a known address that may hide changes (`PathDifference.list_hiding`).
-
-    ``read_keys`` is called only if there are such instances and a difference.
-    """
+def list_hiding(diff_sides: DiffSides, read_keys: Callable[[], Iterable[SentKey]]) -> list[str]:
+    """Return the instances without a known address that may hide changes (`PathDifference.list_hiding`)."""
     settings = diff_sides.before.settings, diff_sides.after.settings
     if all(all(map(any, _address_lists(one))) for one in settings):
         return []
     difference = PathDifference.of(diff_sides, find_affected(diff_sides))
-    if not difference.select(difference.affected, lambda only: ()):
-        return []
-    return difference.list_hiding(read_keys(), diff_sides.before.at, diff_sides.after.at)
+    return difference.list_hiding(read_keys, diff_sides.before.at, diff_sides.after.at)
 
 
 def _address_lists(settings: Mapping[str, TableColumns]) -> list[Sequence[str | None]]:
