@@ -12,13 +12,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from routing.advice.error_pages import PAGES, WHERE_TO_LOOK, ErrorPage
 from routing.advice.remedy import Remedy
 from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.trouble_catalogue import STATUSES, TroubleEntry
 from routing.rules.message_texts import MESSAGE_TEXTS, PIECES
 from routing.rules.observed import NUMBERS, REFUSALS
 from routing.views.check.checking import check
+from tests.documented_errors import PAGES, WHERE_TO_LOOK, ErrorPage
 from tests.exported import GUID, database, endpoint, export, route, waiting, whole_shop
 from tests.pages import ROOT
 from tests.shown_output import run_command

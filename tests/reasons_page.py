@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from routing.advice.error_pages import PAGES
 from routing.advice.remedies import CASES
 from routing.advice.status_meanings import CAUSES, StatusTrouble
 from routing.advice.trouble_catalogue import REASONS, STATUSES
 from routing.rules.observed import NO_PERMISSION, SENDING, TABLE, TOPICS, NumberAgreement, NumberTopic
 from routing.terms import ERROR_NUMBERS, Reason
+from tests.documented_errors import PAGES
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "reasons.md"
 _NOT_FOUND = (Reason.NO_ROUTE, Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)

@@ -56,7 +56,7 @@ def deliver_here(stuck: StuckMessage) -> Remedy | None:
         return ready(place, cause, (action,), created)
     broker = None if route is None else route.broker
     options_clause = statements.with_clause(stuck.service, broker, LOCAL_ADDRESS)
-    created = stuck.create_route(search.scope, options_clause)
+    created = stuck.create_route(search.scope, options_clause, broker)
     return ready(place, cause, ("Create a LOCAL route for the service.",), created)
 
 
@@ -234,7 +234,7 @@ def lead_to(
         action = f"Correct the address of route {named(route.name)} of {named(search.scope)}."
     else:
         broker = search.known_broker if is_shared else None
-        line = stuck.create_route(search.scope, _options(stuck.service, broker, address))
+        line = stuck.create_route(search.scope, _options(stuck.service, broker, address), broker)
         action = f"Create a route for the service in {named(search.scope)}."
     return _with_address(stuck, address, cause, (*further_actions, action), search.scope, line)
 

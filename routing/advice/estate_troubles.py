@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER, enable_database
@@ -18,29 +18,14 @@ from routing.advice.service_remedies import QUERY_NOTIFICATION, count_losses
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate
 from routing.advice.transport_remedies import find_transport_errors
+from routing.advice.trouble import EstateTrouble, TroubleKind
 from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK, STATUSES
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount
 from routing.lint.lint_estate import is_users
 from routing.render.phrases import cut, join_words, named, quote_log
 from routing.render.wording import count
-from routing.terms import MSDB, SYSTEM_DATABASES, JsonObject, Word
-
-
-class TroubleKind(Word):
-    """The kind of a trouble beside the messages that wait, the worst first."""
-
-    BROKER_OFF = "BROKER_OFF"
-    QUEUE_OFF = "QUEUE_OFF"
-    QUEUE_NOT_READ = "QUEUE_NOT_READ"
-    LOGIN_REFUSED = "LOGIN_REFUSED"
-    TRANSPORT_FAILS = "TRANSPORT_FAILS"
-    DIALOGS_IN_ERROR = "DIALOGS_IN_ERROR"
-    ENDPOINTS_LEAK = "ENDPOINTS_LEAK"
-    CLIENTS_GONE = "CLIENTS_GONE"
-    KEY_CLOSED = "KEY_CLOSED"
-    PORT_SHARED = "PORT_SHARED"
-
+from routing.terms import MSDB, SYSTEM_DATABASES
 
 _WITHOUT_CONNECT = re.compile(r"login '([^']+)' does not have CONNECT permission", re.IGNORECASE)
 _OF_KEY = re.compile(r"master key in the database '([^']+)'")
@@ -66,20 +51,6 @@ _OPEN = (CONVERSING, "SO")
 _OVER = (CLOSED, ENDED_THERE, ENDED_HERE)
 
 
-@dataclass(frozen=True)
-class EstateTrouble:
-    """A trouble in a database: ``count`` is its number of messages or endpoints, ``remedy`` the advice."""
-
-    kind: TroubleKind
-    summary: str
-    count: int
-    remedy: Remedy
-
-    def as_object(self) -> JsonObject:
-        """Return its JSON values. See docs/reference/json.md for the keys."""
-        return {"kind": str(self.kind), "what": self.summary, "count": self.count, **self.remedy.as_object()}
-
-
 def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
     """Return the troubles that an export shows, the worst first, and of each kind the largest."""
     troubles = [
@@ -87,7 +58,7 @@ def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
         *_queue_troubles(server),
         *_endpoint_troubles(server),
         *_refused_logins(server),
-        *_transport_errors(server),
+        *find_transport_errors(server),
         *_lost_clients(server),
         *_closed_keys(server),
         *_shared_ports(server),
@@ -350,13 +321,6 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
                 confidence=Confidence.LIKELY,
             )
             yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, remedy)
-
-
-def _transport_errors(server: ServerEvidence) -> Iterator[EstateTrouble]:
-    """Yield the errors of the transport in the error logs."""
-    for instance in server.logging_instances:
-        for error in find_transport_errors(server, instance):
-            yield EstateTrouble(TroubleKind.TRANSPORT_FAILS, *error)
 
 
 def _lost_clients(server: ServerEvidence) -> Iterator[EstateTrouble]:

@@ -32,8 +32,6 @@ _SILENCE_ACTIONS = (
     ),
 )
 _SENT_RIGHTLY = "The messages were sent, and every hop is right, there and back."
-_SENT = "The messages were sent, and nothing acknowledges them."
-_FOLLOW = "Run sbroute trace: it follows them from instance to instance, and their acknowledgement back."
 
 
 def find_remedies(
@@ -73,7 +71,7 @@ def find_arrival(path: JudgedPath) -> RemedyPlace | None:
 def find_silence_remedies(path: JudgedPath | None, sent: SentMessage, silent: SilentMessages) -> list[Remedy]:
     """Return the remedies for messages that are not acknowledged although no hop is known to fail.
 
-    ``path`` is None if they stay on their instance, or were not followed.
+    ``path`` is None if they stay on their instance.
     """
     causes, estate = find_causes(silent), silent.estate
     if path is None:
@@ -101,14 +99,11 @@ def find_silence_remedies(path: JudgedPath | None, sent: SentMessage, silent: Si
 
 
 def _look_further(silent: SilentMessages) -> Remedy:
-    """Return the remedy for messages whose path was not followed, by the place where they should arrive."""
+    """Return the remedy for messages that stay on their instance, by the place where they should arrive."""
     target = silent.target
     if target is None or target.database is None:
         return _export_further(silent)
-    queue = look_for_queue(target, silent.service)
-    if silent.address is not None:
-        queue = replace(queue, cause=_SENT, actions=(_FOLLOW, *queue.actions))
-    return with_next_steps(silent, queue)
+    return with_next_steps(silent, look_for_queue(target, silent.service))
 
 
 def _export_further(silent: SilentMessages) -> Remedy:

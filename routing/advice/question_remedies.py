@@ -17,9 +17,30 @@ from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.cases.background import StatusText
 from routing.cases.evidence import FileEvidence
-from routing.cases.judged_questions import JudgedQuestion, RemedyFacts
+from routing.cases.judged_questions import FollowedMessage, JudgedQuestion, RemedyFacts
 from routing.rules.judging import JudgedPath
 from routing.terms import LEAVES, STAYS, PathEnd
+
+
+def advise_on_question(
+    judged: JudgedQuestion,
+    followed: FollowedMessage | None,
+    read_facts: Callable[[], RemedyFacts],
+    status_text: StatusText | None,
+    *,
+    has_exports: bool,
+) -> tuple[Remedy, ...]:
+    """Find the remedies where a message fails, and for reports of SQL Server (`add_reported_remedies`).
+
+    ``followed`` is None for a message that stays on its instance.
+    """
+    paths = () if followed is None else followed.judged_paths
+    if followed is None:
+        remedies = find_question_remedies(judged, read_facts)
+    else:
+        remedies = find_path_remedies(judged, paths, read_facts)
+    path = paths[0] if len(paths) == 1 else None
+    return add_reported_remedies(remedies, judged, status_text, read_facts, path, has_exports=has_exports)
 
 
 def find_question_remedies(judged: JudgedQuestion, read_facts: Callable[[], RemedyFacts]) -> tuple[Remedy, ...]:
@@ -28,7 +49,7 @@ def find_question_remedies(judged: JudgedQuestion, read_facts: Callable[[], Reme
     The tuple is empty if the message is correctly on its way, or its dialog decides. Only otherwise are the facts
     read.
     """
-    verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
+    verdicts = judged.possible if judged.is_undecided else (judged.verdict,)
     if not all(verdict.outcome in STAYS for verdict in verdicts):
         return ()
     estate, sent = AdviceEstate(read_facts()), _sent_of(judged)
@@ -88,7 +109,7 @@ def add_reported_remedies(
         broker=verdict.broker_instance,
         verdict=verdict,
         supposed=verdict,
-        from_service=_sent_of(judged).from_service,
+        from_service=judged.from_service,
     )
     answers = answer_reported(reported, is_failing=is_failing, has_remedy=has_remedy)
     if not answers and is_silent:
@@ -133,5 +154,4 @@ def beside(read_facts: Callable[[], RemedyFacts], evidence: FileEvidence | None)
 
 def _sent_of(judged: JudgedQuestion) -> SentMessage:
     message = judged.message
-    from_service = judged.question.row["from_service_name"] or None
-    return SentMessage(message.instance, message.database, message.service, from_service, message.t)
+    return SentMessage(message.instance, message.database, message.service, judged.from_service, message.t)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable
 from itertools import count as itertools_count
+from zlib import crc32
 
 from routing.cases.exported_files import UNNAMED_DATABASE
 from routing.importing.tsql.script_statements import length
@@ -136,14 +137,21 @@ def as_comment(text: str | None) -> str | None:
     return None if text is None else "\n".join(f"-- {line}" for line in text.split("\n"))
 
 
-def new_name(service: str, is_taken: Callable[[str], bool]) -> str:
-    """Return an unused name for a new route to a service. ``is_taken`` gets folded names (`text.collated`)."""
+def new_name(service: str, clause: str | None, names_in_use: Collection[str], *, is_one_of_many: bool) -> str:
+    """Return an unused name for a new route to a service. ``names_in_use`` are folded (`text.collated`).
+
+    A name that other new routes might get ends with a checksum of the options: it is ``is_one_of_many``, or the
+    service does not fit into it.
+    """
+    whole = f"Route to {service}"
+    checksum = f" {crc32((clause or '').encode('utf-8', 'surrogatepass')):08x}"
+    distinguishing = checksum if is_one_of_many or length(whole) > SYSNAME else ""
     for number in itertools_count(1):
-        ending = "" if number == 1 else f" {number}"
-        name = f"Route to {service}"[:SYSNAME]
+        ending = distinguishing + ("" if number == 1 else f" {number}")
+        name = whole[:SYSNAME]
         while length(name + ending) > SYSNAME:
             name = name[:-1]
-        if not is_taken(collated(name + ending)):
+        if collated(name + ending) not in names_in_use:
             return name + ending
     raise AssertionError("numbers do not end")
 

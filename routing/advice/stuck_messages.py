@@ -27,24 +27,6 @@ TSQL_PORT = "1433"
 """The port of T-SQL connections, which a Service Broker endpoint cannot share."""
 
 
-class NewRouteNames:
-    """The names of routes that remedies create: routes of a database that differ have different names."""
-
-    def __init__(self) -> None:
-        self._clauses: dict[tuple[str, str], dict[str, str | None]] = defaultdict(dict)
-
-    def find(
-        self, instance: str, database: str, service: str, clause: str | None, names_in_use: Collection[str]
-    ) -> str:
-        """Return the name of a new route with these options. ``names_in_use`` are folded."""
-        clauses = self._clauses[instance, database]
-        name = statements.new_name(
-            service, lambda folded: folded in names_in_use or clauses.get(folded, clause) != clause
-        )
-        clauses[text.collated(name)] = clause
-        return name
-
-
 class SentMessage(NamedTuple):
     """The sender, the services and the decision time of messages that are advised on.
 
@@ -78,7 +60,6 @@ class AdviceEstate:
         self.server = facts.server
         self.services_in_use: Collection[str] = frozenset(facts.services_in_use)
         self.network = EstateNetwork(self.instances)
-        self.new_names = NewRouteNames()
         self._near = NearMisses(self.instances)
 
     def find_instance_of_host(self, address: str | None) -> SqlInstance | None:
@@ -154,7 +135,7 @@ class StuckMessage:
     from_service: str | None = None
 
     @property
-    def instances(self) -> Mapping[str, SqlInstance]:
+    def instances(self) -> KnownInstances:
         """All known instances."""
         return self.estate.instances
 
@@ -219,10 +200,17 @@ class StuckMessage:
         elsewhere = holding_instances - {self.instance}
         return next(iter(elsewhere)) if len(elsewhere) == 1 else None
 
-    def create_route(self, database: str, clause: str | None) -> str | None:
-        """Write CREATE ROUTE for a new route to the service, or return None if a name cannot be pasted."""
+    def create_route(self, database: str, clause: str | None, broker: str | None = None) -> str | None:
+        """Write CREATE ROUTE for a new route to the service, or return None if a name cannot be pasted.
+
+        ``broker`` is the broker instance in the clause. The name depends only on the estate and the clause.
+        """
+        homes, spellings = self.instances.instances_with(self.service, None), self.instances.spellings
+        is_back_elsewhere = self.back_to is not None and self.back_to.instance not in homes
+        is_one_of_many = broker is not None or is_back_elsewhere or len(homes) > 1
+        is_one_of_many = is_one_of_many or spellings[text.collated(self.service)] > 1
         names_in_use = self.sql_instance.route_names.get(database, frozenset())
-        name = self.estate.new_names.find(self.instance, database, self.service, clause, names_in_use)
+        name = statements.new_name(self.service, clause, names_in_use, is_one_of_many=is_one_of_many)
         return statements.create_route(name, clause)
 
     def address_of(self, instance: str) -> TargetAddress | None:

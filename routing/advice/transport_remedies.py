@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from routing.advice.handshake_remedies import AGREE_ON_AES, ALGORITHM
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.status_meanings import StatusTrouble, find_trouble
+from routing.advice.trouble import EstateTrouble, TroubleKind
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_evidence import ServerEvidence
 from routing.importing.catalog.conversation_rows import error_number
@@ -43,18 +44,15 @@ _STARTING: Mapping[int, str] = {
 }
 
 
-TransportError = tuple[str, int, Remedy]
-"""A summary of lines of an error log on one trouble, their number and the remedy."""
+def find_transport_errors(server: ServerEvidence) -> Iterator[EstateTrouble]:
+    """Yield the failed connections, logins and starts of Service Broker that the error logs name."""
+    for instance in server.logging_instances:
+        yield from _find_connection_errors(server, instance)
+        yield from _find_failed_logins(server, instance)
+        yield from _find_failed_starts(server, instance)
 
 
-def find_transport_errors(server: ServerEvidence, instance: str) -> Iterator[TransportError]:
-    """Yield the failed connections, logins and starts of Service Broker that an error log names."""
-    yield from _find_connection_errors(server, instance)
-    yield from _find_failed_logins(server, instance)
-    yield from _find_failed_starts(server, instance)
-
-
-def _find_connection_errors(server: ServerEvidence, instance: str) -> Iterator[TransportError]:
+def _find_connection_errors(server: ServerEvidence, instance: str) -> Iterator[EstateTrouble]:
     """Yield error 9642 by the error that it names: connections that broke, or that no broker made."""
     lines: dict[tuple[str, bool], list[str]] = defaultdict(list)
     addresses: dict[tuple[str, bool], dict[str, None]] = defaultdict(dict)
@@ -78,7 +76,7 @@ def _find_connection_errors(server: ServerEvidence, instance: str) -> Iterator[T
         yield _error(instance, f"error 9642 with {number} in the error log", those, cause, actions)
 
 
-def _find_failed_logins(server: ServerEvidence, instance: str) -> Iterator[TransportError]:
+def _find_failed_logins(server: ServerEvidence, instance: str) -> Iterator[EstateTrouble]:
     """Yield the logins that fail for another cause than CONNECT, by their trouble."""
     by_trouble: dict[StatusTrouble, list[str]] = defaultdict(list)
     for line in server.log_lines(instance, _LOGIN_FAILED):
@@ -96,7 +94,7 @@ def _find_failed_logins(server: ServerEvidence, instance: str) -> Iterator[Trans
         yield _error(instance, f"{named(instance)} refuses logins", lines, cause, actions, entry.risk)
 
 
-def _find_failed_starts(server: ServerEvidence, instance: str) -> Iterator[TransportError]:
+def _find_failed_starts(server: ServerEvidence, instance: str) -> Iterator[EstateTrouble]:
     """Yield the errors of the broker's own tasks."""
     lines: dict[int, list[str]] = defaultdict(list)
     for line in server.log_lines(instance, *(f"Error: {number}," for number in _STARTING)):
@@ -119,6 +117,6 @@ def _error(
     cause: str,
     actions: tuple[str, ...],
     risk: str | None = None,
-) -> TransportError:
+) -> EstateTrouble:
     remedy = Remedy(RemedyPlace(instance), cause, actions, risk=risk, confidence=Confidence.TO_BE_CHECKED)
-    return summary, len(lines), remedy
+    return EstateTrouble(TroubleKind.TRANSPORT_FAILS, summary, len(lines), remedy)

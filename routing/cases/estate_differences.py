@@ -10,25 +10,30 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from routing.cases.estate_sides import DiffSides, OneSide
 from routing.plan.checked_inputs import instances_of, network_of, requests_of
-from routing.rules.estate import AddressKind, EstateRoute, SqlInstance
-from routing.rules.judging import PossiblePath
+from routing.plan.paths import PathPlanner
+from routing.rules import text
+from routing.rules.estate import AddressKind, EstateRoute, SqlInstance, own_addresses
+from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn
 from routing.rules.requesting import RouteRequest
 from routing.tables.table_columns import TableColumns
-from routing.terms import BROKER_CONFIGURATION_SERVICE
+from routing.terms import BROKER_CONFIGURATION_SERVICE, PathEnd
 
 Only = Mapping[str, Collection[str]]
 """The values by column of some messages."""
 
 # Names that messages invent take no more room than this, of each instance.
 _MOST_SERVICES = 100_000
+# Above this many keys of messages, they are not followed for instances without an address.
+_MOST_KEYS = 1_000
 _OF_ALL_SERVICES = (None, BROKER_CONFIGURATION_SERVICE)
 
 
@@ -222,26 +227,42 @@ class PathDifference:
             selections += [{**near, "to_service_name": answered}] if answered else []
         return selections
 
-    def find_hiding(self) -> list[str]:
-        """Return the instances without a known address that messages with a difference may pass.
+    def list_hiding(self, read_keys: Callable[[], Iterable[SentKey]], before: int, after: int) -> list[str]:
+        """Return the instances without a known address where messages may get another path at a time after.
 
-        Other instances reach them only by an address of no known instance, or by a service name.
+        Any of them may listen at any address of no known instance. ``read_keys`` returns the keys of all messages.
+        Every such instance counts if there are too many keys or paths.
         """
+        services, is_any = set().union(*self.affected.services.values()), bool(self.affected.instances)
+        is_any = is_any or bool(self._senders_elsewhere)
+        read = read_keys() if is_any or services else ()
+        keys = [key for key in read if is_any or key.to in services or key.back_to in services]
         networks = (self.before, self.after)
-        senders = self._senders_by_service_name.union(*map(_find_senders_out, networks))
-        passed = self._reaching({*self.affected.instances, *self.affected.services, *self._senders_elsewhere})
-        instances = [
-            network.instances[name] for network in networks for name in passed if name in network.instances
-        ]
-        hidden = {instance.name for instance in instances if instance.databases and not instance.own_addresses}
-        return sorted(name for name in hidden if senders - {name})
+        hidden = {name for network in networks for name in _without_address(network)}
+        if len(keys) > _MOST_KEYS:
+            return sorted(hidden)
+        unknown = {text.address_in_name(service) for key in keys for service in (key.to, key.back_to)}
+        unknown.update(
+            address for one in networks for sender in one.instances.values() for address in _addresses(sender)
+        )
+        hiding: set[str] = set()
+        # A route of an instance to its own address ends there, so each instance is also tried without these.
+        for is_own in (True, False):
+            planners = [
+                PathPlanner(_place(network, unknown, is_own=is_own), is_exact=True) for network in networks
+            ]
+            for key in keys:
+                old, new = (_list_courses(*of, key) for of in zip(planners, (before, after), strict=True))
+                if old is None or new is None:
+                    return sorted(hidden)
+                steps = (step for course in old ^ new for step in pairwise(course.instances))
+                hiding.update(name for sender, name in steps if name is not None and name != sender)
+        return sorted(hiding & hidden)
 
     def _reaching(self, targets: Collection[str]) -> list[str]:
         """Return these instances and all instances with messages or answers that may pass through them."""
-        reached, waiting = set(targets), list(targets)
-        if waiting:
-            reached |= self._senders_by_service_name
-            waiting += self._senders_by_service_name
+        reached = {*targets, *(self._senders_by_service_name if targets else ())}
+        waiting = list(reached)
         while waiting:
             new = self._senders_by_receiver.get(waiting.pop(), set()) - reached
             reached |= new
@@ -310,21 +331,83 @@ class PathDifference:
         return {}
 
 
-def _find_senders_out(network: EstateNetwork) -> Iterator[str]:
-    """Yield the instances of routes with an address of no known instance."""
-    for sender in network.instances.values():
-        networked = (route for route in _routes(sender) if route.kind is AddressKind.NETWORK)
-        addresses = (address for route in networked for address in (route.address, route.mirror_address))
-        if any(address is not None and not network.owners(address, sender) for address in addresses):
-            yield sender.name
+class SentKey(NamedTuple):
+    """What the path of messages depends on, apart from their dialogs and times.
+
+    ``broker`` is the broker instance in the messages, or None. ``back_to`` is the sending service, or None.
+    """
+
+    instance: str
+    database: str | None
+    to: str
+    broker: str | None
+    is_initiator: bool
+    back_to: str | None
 
 
-def find_hiding(diff_sides: DiffSides) -> list[str]:
-    """Return the instances without a known address that may hide changes (`PathDifference.find_hiding`)."""
+class _Course(NamedTuple):
+    """The instances that a message and its acknowledgement pass, and the ending."""
+
+    instances: tuple[str | None, ...]
+    end: PathEnd
+
+
+def _without_address(network: EstateNetwork) -> Iterator[str]:
+    return (one.name for one in network.instances.values() if one.databases and not one.own_addresses)
+
+
+def _place(network: EstateNetwork, addresses: Iterable[str | None], *, is_own: bool) -> EstateNetwork:
+    """Return an estate with its instances without an address at addresses of no known instance."""
+    compared = {text.comparable_address(address) for address in addresses if address and text.is_tcp(address)}
+    instances, unknown = dict(network.instances), compared - network.places.keys()
+    for name in _without_address(network):
+        led_to = () if is_own else map(text.comparable_address, _addresses(instances[name]))
+        instances[name] = replace(instances[name], own_addresses=own_addresses(unknown.difference(led_to)))
+    return EstateNetwork(instances, network.on_record)
+
+
+def _list_courses(planner: PathPlanner, t: int, key: SentKey) -> set[_Course] | None:
+    """Return the courses of the messages of a key, or None if there are too many.
+
+    They are bound to each broker instance that their dialogs may have.
+    """
+    instances = planner.network.instances
+    instance = instances.get(key.instance)
+    if instance is None or (key.database is not None and key.database not in instance.databases):
+        return set()
+    holders = (holder for one in instances.values() for holder in one.holders_of(key.to))
+    back_to = None if key.back_to is None else ServiceAddress.of_name(key.back_to)
+    sender, to = PathSender(instance, key.database, key.is_initiator, back_to), ServiceAddress.of_name(key.to)
+    brokers = {None, *(holder.broker for holder in holders)} if key.broker is None else {key.broker}
+    choices = (
+        choice for broker in brokers for choice in planner.timeline(sender, to, broker).at(t, [None]).choices
+    )
+    paths = [path.judged for choice in choices for path in choice.paths]
+    return None if any(path.is_cut for path in paths) else {one for path in paths for one in _courses_of(path)}
+
+
+def _courses_of(path: JudgedPath) -> Iterator[_Course]:
+    for there in path.forward_paths:
+        passed = _list_passed(there)
+        yield _Course(passed, there.end)
+        for back in path.return_paths:
+            if _list_passed(back)[0] == passed[-1]:
+                yield _Course(passed + _list_passed(back), back.end)
+
+
+def _list_passed(possible_path: PossiblePath) -> tuple[str | None, ...]:
+    """Return the instances that a path passes, with its end."""
+    hop_path = possible_path.hop_path
+    return (*(hop.instance_name for hop in hop_path.hops), hop_path.instance)
+
+
+def list_hiding(diff_sides: DiffSides, read_keys: Callable[[], Iterable[SentKey]]) -> list[str]:
+    """Return the instances without a known address that may hide changes (`PathDifference.list_hiding`)."""
     settings = diff_sides.before.settings, diff_sides.after.settings
     if all(any(addresses or ()) for one in settings for addresses in one["instances"].values["addresses"]):
         return []
-    return PathDifference.of(diff_sides, find_affected(diff_sides)).find_hiding()
+    difference = PathDifference.of(diff_sides, find_affected(diff_sides))
+    return difference.list_hiding(read_keys, diff_sides.before.at, diff_sides.after.at)
 
 
 def _routes(instance: SqlInstance) -> Iterator[EstateRoute]:

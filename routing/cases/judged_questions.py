@@ -11,6 +11,7 @@ from routing.cases.estate_addresses import EstateAddresses
 from routing.cases.questions import QuestionError
 from routing.cases.server_evidence import NO_EVIDENCE, ServerEvidence
 from routing.plan.checked_inputs import instances_of, network_of
+from routing.plan.paths import PathPlanner
 from routing.plan.verdicts import (
     AskingMessage,
     KnownDialogs,
@@ -21,14 +22,16 @@ from routing.plan.verdicts import (
 )
 from routing.rules.deciding import Decision, scope_of
 from routing.rules.estate import ARRIVALS, SqlInstance
-from routing.rules.network import EstateNetwork
+from routing.rules.judging import JudgedPath
+from routing.rules.network import EstateNetwork, ServiceAddress
+from routing.rules.pathing import PathSender, PathWithReturn
 from routing.rules.rejecting import rejections
 from routing.rules.requesting import InstanceRequests, RequestScope
 from routing.rules.resolving import ALTERNATIVE_COLUMNS, MESSAGE_COLUMNS, DialogFacts, RoutedMessage, Verdict
-from routing.rules.text import likeness
+from routing.rules.text import empty_as_null, likeness
 from routing.rules.timeline import moment_of
 from routing.tables.table_columns import TableColumns
-from routing.terms import BROKER_CONFIGURATION_SERVICE, ZERO_GUID, ReadRow, TableRow
+from routing.terms import BROKER_CONFIGURATION_SERVICE, LEAVES, ZERO_GUID, ReadRow, TableRow
 
 # The tables around a question: the estate, its dialogs, the requests on record, and the other messages.
 
@@ -125,16 +128,15 @@ class QuestionedMessage:
 class JudgedQuestion:
     """The answer to a question.
 
-    ``possible`` has a decision and its verdict for each broker instance that a dialog may get, or one if there is
-    no choice. ``decision`` and ``verdict`` are those of the dialog. For an unknown dialog (``is_undecided``) they
-    are those of the first. ``requests`` are the requests on record and from messages.
+    ``possible`` has a verdict for each broker instance that a dialog may get, or one if there is no choice.
+    ``verdict`` is that of the dialog, or the first for an unknown dialog (``is_undecided``). ``requests`` are the
+    requests on record and from messages.
     """
 
     question: QuestionedMessage
     message: RoutedMessage
     dialog: DialogFacts
-    possible: tuple[tuple[Decision, Verdict], ...]
-    decision: Decision
+    possible: tuple[Verdict, ...]
     verdict: Verdict
     requests: InstanceRequests
 
@@ -142,6 +144,21 @@ class JudgedQuestion:
     def is_undecided(self) -> bool:
         """Whether the dialog decides, and is not given."""
         return self.question.is_of_any_dialog and len(self.possible) > 1
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether some decision sends the message to another instance."""
+        return any(verdict.outcome in LEAVES for verdict in self.possible)
+
+    @property
+    def from_service(self) -> str | None:
+        """The sending service, or None if it is unknown."""
+        return empty_as_null(self.question.row["from_service_name"])
+
+    @property
+    def services(self) -> set[str]:
+        """The target service, and that of the acknowledgement."""
+        return {self.message.service, *([] if self.from_service is None else [self.from_service])}
 
 
 def judge_question(question: QuestionedMessage, known_tables: KnownTables) -> JudgedQuestion:
@@ -155,8 +172,8 @@ def judge_question(question: QuestionedMessage, known_tables: KnownTables) -> Ju
         open_requests(_asking_others(question, message, decisions, messages, known_tables), requests)
     # Where two decisions meet step 4 in one database, both open the message's request or neither does.
     possible = keyed.possible(message, dialog, requests)
-    decision, verdict = possible[place_of_pick(possible, message)]
-    return JudgedQuestion(question, message, dialog, possible, decision, verdict, requests)
+    verdict = possible[place_of_pick(possible, message)]
+    return JudgedQuestion(question, message, dialog, possible, verdict, requests)
 
 
 def _asking_others(
@@ -197,6 +214,36 @@ def _asked_scopes(
     return [requests.of(database, message.service) for database in dict.fromkeys(databases)]
 
 
+# The paths of a question's message over all instances.
+
+
+@dataclass(frozen=True)
+class FollowedMessage:
+    """A message with its path, or with several if an unknown dialog decides between them.
+
+    ``from_service`` is the sending service, or None if it is unknown.
+    """
+
+    message: RoutedMessage
+    from_service: str | None
+    paths: tuple[PathWithReturn, ...]
+
+    @property
+    def judged_paths(self) -> tuple[JudgedPath, ...]:
+        """The judged paths."""
+        return tuple(path.judged for path in self.paths)
+
+
+def follow_question(judged: JudgedQuestion, network: EstateNetwork) -> FollowedMessage:
+    """Follow the message of a question to its end, and its acknowledgement back."""
+    message, from_service = judged.message, judged.from_service
+    back_to = None if from_service is None else ServiceAddress.of_name(from_service)
+    dialog, instance = message.conversation_id, network.instances[message.instance]
+    sender = PathSender(instance, message.database, message.is_initiator, back_to, dialog)
+    paths = PathPlanner(network, is_exact=True).paths(sender, message, judged.possible)
+    return FollowedMessage(message, from_service, tuple(dict.fromkeys(paths)))
+
+
 # The verdict of a question as a row of ``resolved_routes``.
 
 
@@ -206,7 +253,7 @@ RUN_ID = "explain"
 
 def verdict_row(judged: JudgedQuestion) -> TableRow:
     """Return the columns of ``resolved_routes``, with null in columns that depend on an unknown dialog."""
-    verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
+    verdicts = judged.possible if judged.is_undecided else (judged.verdict,)
     rows = [{**_of_message(judged.question, judged.message), **_columns_of(verdict)} for verdict in verdicts]
     return {
         name: value if all(row[name] == value for row in rows) else None for name, value in rows[0].items()

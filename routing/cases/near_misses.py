@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
+from routing.rules import text
 from routing.rules.estate import (
     Database,
     EstateRoute,
@@ -71,6 +73,11 @@ class KnownInstances(dict[str, SqlInstance]):
         if service not in self._brokers:
             self._brokers[service] = frozenset(holder.broker for _, holder in self.holders_of(service))
         return self._brokers[service]
+
+    @cached_property
+    def spellings(self) -> Counter[str]:
+        """The number of held services by name, in the form of `text.collated`."""
+        return Counter(text.collated(service) for service in self._holders if service is not None)
 
     @cached_property
     def _holders(self) -> dict[str | None, list[tuple[str, Database]]]:

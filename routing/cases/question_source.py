@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from routing.arguments import checked
-from routing.cases.background import OtherInstances
+from routing.cases.background import MessageBackground, OtherInstances
 from routing.cases.judged_questions import (
     Chunks,
     KnownTables,
@@ -34,12 +34,13 @@ from routing.config import Config, in_reading_order
 from routing.delta.counted_runs import leave_out_missing
 from routing.delta.opening import TableOpener
 from routing.engines.traffic_tables import TrafficTable, open_traffic
+from routing.importing.import_faults import latest_time
 from routing.plan.checked_inputs import instances_of
 from routing.rules import text
 from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.rules.text import printed_guid
 from routing.rules.timeline import micros_of
-from routing.schemas import DIALOGS, INPUTS, KEPT, MESSAGES, TABLES
+from routing.schemas import DIALOGS, INPUTS, KEPT, MESSAGES, SETTINGS, TABLES
 from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import read_each
 from routing.tables.row_faults import findings, refuse_faults
@@ -145,9 +146,7 @@ class ExplainSource:
             "services": {"name": [BROKER_CONFIGURATION_SERVICE]},
             "routes": {"database_name": [ARRIVALS]},
         }
-        keys = ("instances", "databases", "services", "routes")
-        columns = self._read_each(keys, lambda key: self.tables[key].rows(only=only.get(key, {})))
-        return instances_of(_leave_out_faults(columns, instance_name))
+        return instances_of(self._read_others(instance_name, only))
 
     def read_remedy_facts(self, near: Mapping[str, TableColumns], row: ReadRow) -> RemedyFacts:
         """Read the facts for a message's remedy. ``near`` comes from `read_near` for the message.
@@ -155,16 +154,30 @@ class ExplainSource:
         Another instance with a faulty row keeps only its own row.
         """
         instance_name, services = row["instance_name"], {row["to_service_name"]}
-        only: dict[str, Filter] = {"routes": {"database_name": [ARRIVALS]}}
-        keys = ("instances", "databases", "services", "routes")
-        other_columns = _leave_out_faults(
-            self._read_each(keys, lambda key: self.tables[key].rows(only=only.get(key, {}))), instance_name
-        )
+        other_columns = self._read_others(instance_name, {"routes": {"database_name": [ARRIVALS]}})
         searched = {text.empty_as_null(row["database_name"]) or ARRIVALS, ARRIVALS}
         own_columns = {**near, "routes": near["routes"].naming("database_name", searched)}
         fact_columns = {key: joined(own_columns[key], columns) for key, columns in other_columns.items()}
         in_routes = _list_addresses(lambda: self.tables["routes"].rows(_ADDRESSES))
         return self._describe_facts(fact_columns, services, own_columns["routes"], in_routes)
+
+    def read_estate(self, near: Mapping[str, TableColumns], instance_name: str) -> dict[str, TableColumns]:
+        """Read the whole configuration. ``near`` has the rows of a message's instance.
+
+        Another instance with a faulty row keeps only its own row.
+        """
+        other_columns = self._read_others(instance_name, {}, SETTINGS)
+        return {key: joined(near[key], columns) for key, columns in other_columns.items()}
+
+    def _read_others(
+        self,
+        instance_name: str,
+        only: Mapping[str, Filter],
+        keys: Iterable[str] = ("instances", "databases", "services", "routes"),
+    ) -> dict[str, TableColumns]:
+        """Read rows of all instances but one. An instance with a faulty row keeps only its own row."""
+        columns = self._read_each(keys, lambda key: self.tables[key].rows(only=only.get(key, {})))
+        return _leave_out_faults(columns, instance_name)
 
     def describe_path_facts(self, settings: Mapping[str, TableColumns], services: Collection[str]) -> RemedyFacts:
         """Return the facts for remedies on a message's path. ``settings`` are the whole configuration."""
@@ -189,7 +202,7 @@ class ExplainSource:
         sent = self.tables["messages"].groups(("to_service_name",), only={"to_service_name": names}).rows()
         return set(sent.values["to_service_name"])
 
-    def read_kept(self, row: ReadRow, *, is_described: bool) -> dict[str, TableColumns]:
+    def _read_kept(self, row: ReadRow, *, is_described: bool) -> dict[str, TableColumns]:
         """Read the import's rows about a message and its instance. Described messages were never observed."""
         of_instance, of_message = {"instance_name": [row["instance_name"]]}, {"message_id": [row["message_id"]]}
         of_events = {"source": list(EVENT_SOURCES), "conversation_id": [text.fold(row["conversation_id"] or "")]}
@@ -201,6 +214,12 @@ class ExplainSource:
             return joined(*(table.rows(only={**of_instance, **only}) for only in (of_message, of_events)))
 
         return self._read_each((key for key in KEPT if key == "imports" or not is_described), read)
+
+    def read_background(self, posed: PosedQuestion, clock: datetime | None) -> MessageBackground:
+        """Read the background of a message. A status from after the clock counts only if there is no other."""
+        kept_tables = self._read_kept(posed.question.row, is_described=posed.question.is_described)
+        latest = None if clock is None else micros_of(latest_time(clock))
+        return MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row, latest)
 
     def _read_each(self, keys: Iterable[str], read: Callable[[str], TableColumns]) -> dict[str, TableColumns]:
         """Read each table of some keys that is at hand."""

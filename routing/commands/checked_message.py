@@ -12,7 +12,7 @@ from routing.advice.status_meanings import find_trouble
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.background import MessageBackground, OtherInstances, find_gap, status
 from routing.cases.exported_files import unknown_message
-from routing.cases.judged_questions import KnownTables, QuestionedMessage, narrow_to
+from routing.cases.judged_questions import KnownTables, QuestionedMessage, judge_question, narrow_to
 from routing.cases.message_cases import CheckedEstate, MessageResult
 from routing.document import Block, DocumentHeading, LabelledFact, Paragraph
 from routing.importing.covered_rows import name_message
@@ -174,7 +174,8 @@ def explain_result(estate: CheckedEstate, result: MessageResult) -> Explanation:
 
     other_instances = OtherInstances(lambda: estate.instances, is_known)
     known_tables = KnownTables.of_columns(narrow_to(tables, row), chunks, other_instances)
-    return answer(question, known_tables, MessageBackground(find_gap(tables), result.status_text))
+    judged = judge_question(question, known_tables)
+    return answer(judged, known_tables, MessageBackground(find_gap(tables), result.status_text))
 
 
 def _of_instance(rows: Sequence[TableRow], instance: str, key: str) -> TableColumns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from routing import config
@@ -66,8 +67,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.views.trace.tracing import trace
 
     with console.during("reading"):
-        as_of = settings.resolve.as_of
-        done = trace(open_tables(settings, opening), question, as_of=as_of, exports=options.exports or ())
+        tables, clock = open_tables(settings, opening), datetime.now(timezone.utc)
+        done = trace(tables, question, as_of=settings.resolve.as_of, clock=clock, exports=options.exports or ())
     tell_others(done.others, console)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":

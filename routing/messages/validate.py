@@ -5,7 +5,7 @@ A fault in the configuration stops the run or puts its instance in quarantine. A
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
@@ -214,31 +214,19 @@ def _keys() -> list[Column]:
     ]
 
 
-def _count_faults() -> Column:
-    """Count the faults of one row. Spark would not compile an array of faults, as `_missing` returns it."""
-    undecodable = (~is_utf8(F.col(name)) & F.col(name).isNotNull() for name in _TEXTS)
-    missing = (is_missing(field.name, field.kind) for field in DIALOGS if not field.nullable)
-    return reduce(Column.__add__, (F.when(fault, 1).otherwise(0) for fault in (*missing, *undecodable)))
-
-
-def _missing() -> Column:
-    """Return an array of faults: the required values that one row lacks."""
-    faults = [
-        F.when(is_missing(field.name, field.kind), F.lit(f"{field.name} is missing"))
-        for field in DIALOGS
-        if not field.nullable
-    ]
-    return F.array_compact(F.array(*faults))
-
-
-def _undecodable() -> Column:
-    """Return an array of faults: the texts of one row that are not UTF-8, worded as in `tables.row_faults`."""
-    faults = []
+def _faults() -> Iterator[tuple[Column, Column]]:
+    """Yield the condition of each fault that a row may have, with its words as in `tables.row_faults`."""
+    for field in DIALOGS:
+        if not field.nullable:
+            yield is_missing(field.name, field.kind), F.lit(f"{field.name} is missing")
     for name in _TEXTS:
         shown = F.substring(readable(F.col(name)), 1, 100)
-        fault = F.concat(F.lit(f"{name} '"), shown, F.lit("' is not UTF-8"))
-        faults.append(F.when(~is_utf8(F.col(name)), fault))
-    return F.array_compact(F.array(*faults))
+        yield ~is_utf8(F.col(name)), F.concat(F.lit(f"{name} '"), shown, F.lit("' is not UTF-8"))
+
+
+def _count_faults() -> Column:
+    """Count the faults of one row. Spark would not compile an array of faults."""
+    return reduce(Column.__add__, (F.when(condition, 1).otherwise(0) for condition, _ in _faults()))
 
 
 def _first_faults(dialogs: DataFrame) -> list[RowFault]:
@@ -246,7 +234,8 @@ def _first_faults(dialogs: DataFrame) -> list[RowFault]:
     texts = (readable(F.col(name)) if name in _TEXTS else F.col(name).cast("string") for name in _DIALOG_KEY)
     shown = [F.substring(text, 1, 100) for text in texts]
     row_key = F.concat_ws(", ", *(F.coalesce(part, F.lit("NULL")) for part in shown))
-    rows = dialogs.select(row_key.alias("row_key"), F.explode(F.concat(_missing(), _undecodable())).alias("fault"))
+    faults = F.array_compact(F.array(*(F.when(condition, words) for condition, words in _faults())))
+    rows = dialogs.select(row_key.alias("row_key"), F.explode(faults).alias("fault"))
     doubled = dialogs.groupBy(*_keys()).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
     fault = F.format_string("%s rows have this key", F.col("rows").cast("string"))
     keys = doubled.select(F.concat_ws(", ", *shown).alias("row_key"), fault.alias("fault"))

@@ -186,9 +186,9 @@ class KeyedMessages:
 
     def possible(
         self, message: RoutedMessage, dialog: DialogFacts, requests: InstanceRequests
-    ) -> tuple[tuple[Decision, Verdict], ...]:
-        """Return each possible decision for a message with its verdict. ``requests`` is as in `verdict`."""
-        return tuple((one, judge(message, dialog, one, requests)) for one in self.decisions(message.t))
+    ) -> tuple[Verdict, ...]:
+        """Return the verdict of each possible decision for a message. ``requests`` is as in `verdict`."""
+        return tuple(judge(message, dialog, one, requests) for one in self.decisions(message.t))
 
     def verdicts_at(self, t: int, hops_remaining: int | None) -> Iterator[Verdict]:
         """Yield the possible verdicts on these messages at a time, whichever requests are pending."""

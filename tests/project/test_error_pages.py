@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from routing.advice.error_pages import PAGES, WHERE_TO_LOOK, ErrorPage
 from routing.advice.status_meanings import StatusTrouble
 from routing.importing.catalog.conversation_rows import error_number
 from routing.rules.message_texts import MESSAGE_TEXTS
 from routing.rules.observed import NUMBERS
+from tests.documented_errors import PAGES, WHERE_TO_LOOK, ErrorPage
 from tests.error_pages import EXAMPLES, FOLDER, render_all
 
 by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from routing.advice.error_pages import PAGES
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.trouble_catalogue import STATUSES
 from routing.rules.observed import NUMBERS, compare
 from routing.terms import Reason
 from tests import reasons_page
+from tests.documented_errors import PAGES
 
 
 def test_the_tables_are_those_of_the_catalogue() -> None:

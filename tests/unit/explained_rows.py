@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from routing.advice.question_remedies import advise_on_question
 from routing.cases import judged_questions as judging
 from routing.cases.background import MessageBackground, OtherInstances
-from routing.cases.judged_questions import KnownTables, QuestionedMessage, RemedyFacts
+from routing.cases.judged_questions import (
+    KnownTables,
+    QuestionedMessage,
+    RemedyFacts,
+    follow_question,
+    judge_question,
+)
 from routing.cases.questions import QuestionError
 from routing.schemas import INPUTS, KEPT, RESOLVED_ROUTES, ColumnKind, Schema
 from routing.tables.table_columns import TableColumns
@@ -62,14 +70,16 @@ class KnownRows:
         )
         service = read["to_service_name"]
         used = {row["to_service_name"] for row in self.rows if row["to_service_name"] != service}
-        return answer(
-            QuestionedMessage(read, is_described, as_of),
-            self.known,
-            background,
-            lambda: RemedyFacts.of_columns(
-                self.columns, {service}, used, self.columns["routes"].rows("instance_name", "address")
-            ),
-        )
+        judged, followed = judge_question(QuestionedMessage(read, is_described, as_of), self.known), None
+        if judged.may_leave:
+            followed = follow_question(judged, self.known.network)
+
+        def read_facts() -> RemedyFacts:
+            routes = self.columns["routes"].rows("instance_name", "address")
+            return RemedyFacts.of_columns(self.columns, {service}, used, routes)
+
+        remedies = advise_on_question(judged, followed, read_facts, None, has_exports=False)
+        return replace(answer(judged, self.known, background), remedies=remedies, followed=followed)
 
 
 class ExplainDecider:

@@ -78,6 +78,8 @@ def _json_of(capsys: pytest.CaptureFixture[str], *line: str) -> Row:
 # What a script does to the instance without an address, whether other instances lead there, and what hides.
 HIDING = [
     pytest.param("DROP SERVICE [//stock];", "TCP://b:4022", ["b"], id="a message may be dropped there"),
+    pytest.param("DROP ROUTE [Back];", "TCP://b:4022", ["b"], id="an acknowledgement may be lost there"),
+    pytest.param("DROP SERVICE [//other];", "TCP://b:4022", [], id="no message is for what differs"),
     pytest.param("DROP ROUTE [Nothing];", "TCP://b:4022", [], id="nothing differs"),
     pytest.param("DROP SERVICE [//stock];", "TCP://a:4022", [], id="every address is known"),
 ]
@@ -97,9 +99,15 @@ def test_changes_behind_an_instance_without_an_address_are_not_known(
             database("Sales", "1" * 8, instance_name="a"),
             database("Stock", "2" * 8, instance_name="b"),
         ],
-        "services": [service("Stock", "//stock", instance_name="b")],
-        "routes": [route("ToB", "//stock", address, instance_name="a", database_name="Sales")],
-        "messages": [message(1, "//stock", instance_name="a")],
+        "services": [
+            *(service("Stock", name, instance_name="b") for name in ("//stock", "//other")),
+            service("Sales", "//from", instance_name="a"),
+        ],
+        "routes": [
+            route("ToB", "//stock", address, instance_name="a", database_name="Sales"),
+            route("Back", "//from", "TCP://a:4022", instance_name="b", database_name="Stock"),
+        ],
+        "messages": [message(1, "//stock", instance_name="a", from_service_name="//from")],
     }
     job, script = tmp_path / "job.yaml", tmp_path / "change.sql"
     places = save_estate(tables, tmp_path / "in")

@@ -117,7 +117,7 @@ def test_since_when_a_message_waits(asked: dict[str, Any], more: dict[str, Any],
                 [route("R", "//STOCK", "tcp://far:4022")],
                 [("far", "Stock", "//stock"), ("far", "Stock", "//STOCK")],
             ),
-            "USE [Sales];\nCREATE ROUTE [Route to //stock] WITH SERVICE_NAME = N'//stock', ADDRESS = N'tcp://far:4022';",
+            "USE [Sales];\nCREATE ROUTE [Route to //stock 0539af18] WITH SERVICE_NAME = N'//stock', ADDRESS = N'tcp://far:4022';",
             id="another instance holds the service that the route names",
         ),
         pytest.param(
@@ -137,9 +137,11 @@ def test_explain_trace_and_their_json_have_the_same_remedy() -> None:
         estate([route("R", "//STOCK", "tcp://far:4022")]),
         estate([route("Any", None, "LOCAL")], [("far", "Stock", "//stock")]),
         estate([route("Any", None, "LOCAL")]),
+        estate([route("R", "//stock", "tcp://far:4022")]),
     ]
+    places = [*[("hub", "Sales")] * 3, ("far", "msdb")]
     keys = {"instance_name", "database_name", "cause", "actions", "advice", "statement", "statement_is_complete"}
-    for tables in estates:
+    for tables, place in zip(estates, places, strict=True):
         done = explained(tables)
         traced = routing.trace(arrow({"services": [], "routes": [], **tables}), routing.StoredMessage("m1"))
         told, traced_told = json.loads(write_explanation(done)), json.loads(write_trace(traced))
@@ -147,12 +149,13 @@ def test_explain_trace_and_their_json_have_the_same_remedy() -> None:
         [remedy] = told["remedies"]
         assert set(remedy) == keys | {"risk", "confidence"}
         assert told["advice"] == remedy["advice"] == " ".join([remedy["cause"], *remedy["actions"]])
-        assert (remedy["instance_name"], remedy["database_name"]) == ("hub", "Sales")
+        assert (remedy["instance_name"], remedy["database_name"]) == place
+        assert told["end"] == traced_told["paths"][0]["end"]
         for document in (make_document(done), trace_document.make_document(traced)):
             text = write_text(document, width=WIDE)
             assert all(sentence in text for sentence in (remedy["cause"], *remedy["actions"]))
             assert remedy["statement"].split("\n")[-1] in text
-    sent = explained(estate([route("R", "//stock", "tcp://far:4022")]))
+    sent = explained(estate([route("R", "//stock", "tcp://elsewhere:4022")]))
     assert sent.remedies == ()
     assert json.loads(write_explanation(sent))["advice"] == REASONS[Reason.NETWORK_ADDRESS].advice
 

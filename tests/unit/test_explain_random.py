@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from routing.cases.judged_questions import KnownTables, QuestionedMessage, narrow_to
+from routing.cases.judged_questions import KnownTables, QuestionedMessage, judge_question, narrow_to
 from routing.cases.questions import QuestionError
 from routing.views.explain.explaining import answer
 from tests.frames import Tables
@@ -36,11 +36,11 @@ def test_irrelevant_rows_do_not_change_an_explanation() -> None:
             left_out += len(rows.columns["routes"]) - len(near["routes"])
             asked = QuestionedMessage(row, is_described=False)
             try:
-                expected = answer(asked, rows.known)
+                expected = answer(judge_question(asked, rows.known), rows.known)
             except QuestionError:
                 continue
             known_tables = KnownTables.of_columns(near, rows.chunks, rows.known.other_instances)
-            assert answer(asked, known_tables) == expected
+            assert answer(judge_question(asked, known_tables), known_tables) == expected
     assert left_out > 0
 
 

@@ -14,10 +14,7 @@ from tests.patterns import HOUSE, nodes_of
 _CAMEL = re.compile(r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+")
 _WORD = re.compile(r"(?<![\w.])\w+")
 # Modules that name columns of SQL Server's catalog views, and the queries for them.
-_COLUMNS_OF_VIEWS = (
-    "advice/error_pages.py",
-    *(f"importing/catalog/{name}.py" for name in ("evidence_views", "query_script", "views")),
-)
+_COLUMNS_OF_VIEWS = tuple(f"importing/catalog/{name}.py" for name in ("evidence_views", "query_script", "views"))
 _TEMPLATES = {".css", ".html", ".js", ".md", ".sql"}
 # Class names that a text may hold all the same, each with what else has the name.
 _OTHERS = {"BalancedService": "a service of an example in Microsoft's documentation, which the demo builds"}

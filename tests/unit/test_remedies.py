@@ -49,7 +49,7 @@ READY = [
             server({"Stock": (C, True)}, [("Stock", "S"), ("Stock", "s")]),
         ),
         Reason.NO_ROUTE,
-        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop.example:4022';",
+        "USE [Orders];\nCREATE ROUTE [Route to S a99df5fc] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop.example:4022';",
         Reason.NETWORK_ADDRESS,
     ),
     (
@@ -114,8 +114,8 @@ READY = [
         ),
         Reason.BROKER_INSTANCE_NOT_FOUND,
         (
-            f"USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', BROKER_INSTANCE = N'{C}',"
-            " ADDRESS = N'TCP://Shop.example:4022';"
+            "USE [Orders];\nCREATE ROUTE [Route to S 671813ab] WITH SERVICE_NAME = N'S',"
+            f" BROKER_INSTANCE = N'{C}', ADDRESS = N'TCP://Shop.example:4022';"
         ),
         Reason.NETWORK_ADDRESS,
     ),
@@ -126,7 +126,7 @@ READY = [
             broker=C,
         ),
         Reason.BROKER_INSTANCE_NOT_FOUND,
-        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop.example:4022';",
+        "USE [Orders];\nCREATE ROUTE [Route to S a99df5fc] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop.example:4022';",
         Reason.NETWORK_ADDRESS,
     ),
     (
@@ -275,7 +275,7 @@ FOUND_OUT_FIRST = [
         Asked({"hub": server(MINE, (), [LOCAL]), "depot": OTHER, "shop": SHOP}),
         Reason.SERVICE_NOT_FOUND,
         "Find out which instance it is first.",
-        "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
+        "-- USE [Orders];\n-- CREATE ROUTE [Route to S f80cb92b] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
     ),
     (
         "a service is spelt nearly so",

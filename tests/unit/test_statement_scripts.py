@@ -243,19 +243,25 @@ def test_a_route_is_replaced_in_one_transaction(tmp_path: Path) -> None:
 
 
 def test_different_routes_have_different_names(tmp_path: Path) -> None:
-    """Names of routes are compared without case, names of services are not."""
-    folder = whole_shop(
-        tmp_path / "exports",
-        [waiting(1, "//Stock"), waiting(2, "//stock")],
-        databases=[database("Orders", "0d0d0d0d"), database("Stock", "0e0e0e0e")],
-        routes={"Orders": [route("AutoCreatedLocal", "//x", "TCP://x:1")], "msdb": [], "Stock": []},
-        services={"Stock": [{"name": "//stock"}, {"name": "//Stock"}], "Orders": [], "msdb": []},
-    )
-    tried = try_own_statements(folder)
-    assert "CREATE ROUTE [Route to //Stock] WITH SERVICE_NAME = N'//Stock', " in tried.script
-    assert "CREATE ROUTE [Route to //stock 2] WITH SERVICE_NAME = N'//stock', " in tried.script
+    """Names of routes are compared without case, names of services are not. Other messages change no name."""
+
+    def check_messages(name: str, *services: str) -> Tried:
+        folder = whole_shop(
+            tmp_path / name,
+            [waiting(number, service) for number, service in enumerate(services, 1)],
+            databases=[database("Orders", "0d0d0d0d"), database("Stock", "0e0e0e0e")],
+            routes={"Orders": [route("AutoCreatedLocal", "//x", "TCP://x:1")], "msdb": [], "Stock": []},
+            services={"Stock": [{"name": "//stock"}, {"name": "//Stock"}], "Orders": [], "msdb": []},
+        )
+        return try_own_statements(folder)
+
+    tried = check_messages("exports", "//Stock", "//stock")
+    created = re.findall(r"CREATE ROUTE \[Route to (//stock [0-9a-f]{8})\]", tried.script, re.IGNORECASE)
+    assert [name[:-9] for name in created] == ["//Stock", "//stock"]
+    assert len({name.lower() for name in created}) == 2
     assert tried.after.evidence.log.rejected == ()
     assert {result.outcome for result in tried.after.results} == {"DELIVERED"}
+    assert f"CREATE ROUTE [Route to {created[1]}] " in check_messages("second", "//stock").script
 
 
 def test_a_statement_for_a_database_that_no_export_names_is_a_comment(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
-from routing.advice.estate_troubles import EstateTrouble, TroubleKind, find_brokers_off, find_troubles
+from routing.advice.estate_troubles import find_brokers_off, find_troubles
 from routing.advice.managed_remedies import allow_on_managed
 from routing.advice.stuck_messages import AdviceEstate
+from routing.advice.trouble import EstateTrouble, TroubleKind
 from routing.cases.evidence import FileEvidence, gather, try_scripts
 from routing.cases.exported_files import PLAIN_TIMES, FileOptions, no_queue
 from routing.cases.judged_questions import RemedyFacts

@@ -222,41 +222,17 @@ class MessageGroup:
         return ProblemKind.CONNECTION_FAILS if trouble in CONNECTION_TROUBLES else ProblemKind.REPORTED
 
 
-class _Facts(NamedTuple):
-    """The printed facts that all messages of a group share. ``path`` is a number of `_PathNumbers`."""
+_Facts = tuple[object, ...]
 
-    outcome: str
-    reason: str | None
-    instance: str
-    database: str | None
-    service: str
-    route: str | None
-    scope: str
-    address: str | None
-    destination: str | None
-    rerouted_from: str | None
-    gaps: tuple[KnowledgeGap, ...]
-    path: int
 
-    @classmethod
-    def of_case(cls, case: MessageCase, path: int) -> _Facts:
-        """Collect the facts of a case, without near misses and remedies."""
-        verdict = case.verdict
-        place = case.instance, case.database, case.service
-        if verdict is None:
-            return cls(case.outcome, None, *place, None, case.scope, None, None, None, case.gaps, path)
-        return cls(
-            case.outcome,
-            str(verdict.reason),
-            *place,
-            verdict.route_name,
-            case.scope,
-            verdict.address,
-            verdict.destination_database,
-            verdict.rerouted_from,
-            case.gaps,
-            path,
-        )
+def _facts_of(case: MessageCase, path: int) -> _Facts:
+    """Return the printed facts that all messages of a group share. ``path`` is a number of `_PathNumbers`."""
+    facts = case.outcome, case.instance, case.database, case.service, case.scope, case.gaps, path
+    verdict = case.verdict
+    if verdict is None:
+        return facts
+    route = verdict.reason, verdict.route_name, verdict.address, verdict.destination_database
+    return (*facts, *route, verdict.rerouted_from)
 
 
 class _PathNumbers:
@@ -303,21 +279,15 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
     numbers = _PathNumbers()
     results_by_facts: dict[tuple[_Facts, _NearMissesAndRemedies], list[MessageResult]] = defaultdict(list)
     for case, case_results in _by_case(all_results).items():
-        facts = _Facts.of_case(case, numbers.find(case.path))
+        facts = _facts_of(case, numbers.find(case.path))
         results_by_facts[facts, adviser.help_for(case, facts)] += case_results
-    groups_with_facts = [
-        (adviser.make(shared_results, helped), facts)
-        for (facts, helped), shared_results in results_by_facts.items()
-    ]
-    groups_with_facts.sort(
-        key=lambda group_with_facts: (
-            group_with_facts[0].place,
-            group_with_facts[1].instance,
-            group_with_facts[1].database or "",
-            group_with_facts[1].service,
-        )
-    )
-    return [message_group for message_group, _ in groups_with_facts]
+    groups = [adviser.make(shared_results, helped) for (_, helped), shared_results in results_by_facts.items()]
+    return sorted(groups, key=_order_of)
+
+
+def _order_of(message_group: MessageGroup) -> SortKey:
+    case = message_group.first.case
+    return message_group.place, case.instance, case.database or "", case.service
 
 
 def _by_case(results: Iterable[MessageResult]) -> dict[MessageCase, list[MessageResult]]:

@@ -12,7 +12,7 @@ from routing.arguments import checked
 from routing.cases import compared_tables as comparison
 from routing.cases import estate_sides as sides
 from routing.cases.compared_tables import Against, Scripts
-from routing.cases.estate_differences import find_hiding
+from routing.cases.estate_differences import SentKey, list_hiding
 from routing.cases.estate_sides import DiffSides, OneSide
 from routing.config import Config, TableLocation
 from routing.delta.commits import is_local
@@ -20,11 +20,13 @@ from routing.delta.counted_runs import leave_out_missing
 from routing.delta.local_tables import LocalTable, UnreadableTable
 from routing.delta.opening import OpenedTable, TableOpener
 from routing.delta.table_creation import creating, is_vacant
+from routing.engines.traffic_tables import open_traffic
 from routing.errors import OutputError, RoutingError, StorageError, first_sentence, join_bounded
 from routing.lint.lint_estate import read_traffic
 from routing.lint.lint_settings import LintSettings
 from routing.lint.lint_settings import settings as lint_settings
 from routing.result_schemas import MESSAGE_CHANGES
+from routing.rules.text import broker_id
 from routing.rules.timeline import micros_of, moment_of
 from routing.schemas import TRAFFIC
 from routing.tables.arrow_rows import SchemaRows
@@ -276,8 +278,19 @@ def diff(
         changed.messages,
         done,
         frame_cache,
-        find_hiding(diff_sides) if changed.compared else (),
+        list_hiding(diff_sides, lambda: _read_keys(traffic["messages"])),
     )
+
+
+def _read_keys(messages: Table) -> list[SentKey]:
+    """Return the distinct keys of messages."""
+    names = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
+    groups = open_traffic(messages, "messages").groups((*names, "from_service_name")).rows()
+    return [
+        SentKey(name, database or None, to, broker_id(broker), is_initiator, from_service or None)
+        for name, database, to, broker, is_initiator, from_service in groups.rows(*names, "from_service_name")
+        if name and to and is_initiator is not None
+    ]
 
 
 def _known_instances(one_side: OneSide) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from routing.advice.trouble_catalogue import REASONS, error_number, number_reason
+from routing.cases.judged_questions import FollowedMessage
 from routing.document import (
     Block,
     Document,
@@ -22,6 +23,7 @@ from routing.render.wording import format_duration, format_time, mark_outcome, p
 from routing.terms import STAYS, MatchingStep, Outcome, ReadRow, Reason
 from routing.views.explain import path_sentences
 from routing.views.explain.explaining import Explanation
+from routing.views.path_endings import state_path
 from routing.views.remedy_blocks import list_remedy
 
 # The outcome of a message in one sentence, with its reason and waiting time.
@@ -247,6 +249,7 @@ def make_document(explanation: Explanation) -> Document:
     return [
         Paragraph(state_outcome(message)),
         *_reason(message),
+        *_path(explanation.followed),
         *_what_to_do(message, explanation),
         *(
             LabelledFact(_BEFORE_THE_PATH[step["item"]], _sentence(step, explanation))
@@ -269,6 +272,17 @@ def _reason(message: DecidedMessage) -> Iterator[Block]:
     reason = message.verdict["reason"]
     if reason is not None:
         yield LabelledFact("reason", number_reason(reason, message.scope))
+
+
+def _path(followed: FollowedMessage | None) -> Iterator[Block]:
+    """Yield the ending of a message that may leave its instance."""
+    if followed is not None and len(followed.paths) == 1:
+        yield LabelledFact("path", state_path(followed, followed.paths[0]))
+    elif followed is not None:
+        ends = dict.fromkeys(path.judged.end for path in followed.paths)
+        marked_ends = [part for end in ends for part in (" or ", mark_outcome(end))][1:]
+        picked = f"its dialog, which is not given, picks one of {len(followed.paths)} paths, which trace shows"
+        yield LabelledFact("path", (*marked_ends, f": {picked}."))
 
 
 def _what_to_do(message: DecidedMessage, explanation: Explanation) -> Iterator[Block]:
@@ -320,7 +334,7 @@ def _list_outcome(step: ReadRow, scope: str | None) -> Iterator[Block]:
 
 
 def write_explanation(explanation: Explanation) -> str:
-    """Return one line of JSON: verdict, error_number, remedies, transmission_status and steps.
+    """Return one line of JSON: verdict, error_number, end, remedies, transmission_status and steps.
 
     The verdict has the columns of resolved_routes. The status is its step, or null if it is unknown. Steps have
     their sentences and no null values.
@@ -332,6 +346,7 @@ def write_explanation(explanation: Explanation) -> str:
         {
             "verdict": dict(verdict),
             "error_number": error_number(verdict["reason"], scope[-1] if scope else None),
+            "end": explanation.end,
             "remedies": [remedy.as_object() for remedy in explanation.remedies],
             "advice": _advise(explanation),
             "transmission_status": next((step for step in shown if step["item"] == "STATUS"), None),

@@ -6,12 +6,13 @@ message, its searches of routing tables, and the verdict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
-from routing.advice.question_remedies import add_reported_remedies, beside, find_question_remedies
+from routing.advice.question_remedies import advise_on_question, beside
 from routing.advice.remedy import Remedy
 from routing.arguments import checked
 from routing.cases.background import (
@@ -25,24 +26,23 @@ from routing.cases.background import (
 )
 from routing.cases.evidence import gather_beside
 from routing.cases.judged_questions import (
+    FollowedMessage,
     JudgedQuestion,
     KnownTables,
-    QuestionedMessage,
-    RemedyFacts,
+    follow_question,
     judge_question,
     verdict_row,
 )
 from routing.cases.question_source import open_source, pose
 from routing.cases.questions import Question
 from routing.config import Config
-from routing.importing.import_faults import latest_time
+from routing.plan.checked_inputs import CheckedInputs
 from routing.result_schemas import EXPLAINED_STEPS
 from routing.rules.estate import Database, SqlInstance
 from routing.rules.locating import has_id
 from routing.rules.matching import STEPS, comes_before
 from routing.rules.requesting import RouteRequest
 from routing.rules.resolving import Verdict, bound_broker
-from routing.rules.timeline import micros_of
 from routing.schemas import RESOLVED_ROUTES
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import Table
@@ -87,7 +87,7 @@ def id_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
     place = {"search": search.number, "step": int(MatchingStep.BALANCED)}
     picked = None if search.is_undecided else route_search.pick
     verdicts = sorted(
-        (verdict for _, verdict in judged.possible),
+        judged.possible,
         key=lambda verdict: (verdict.broker_instance != picked, verdict.broker_instance or ""),
     )
     shown = sorted(
@@ -356,14 +356,25 @@ class Explanation:
         verdict: one row with the columns of resolved_routes. Columns that depend on an unknown dialog are null.
         steps: the path, rows of `result_schemas.EXPLAINED_STEPS`.
         others: for a conversation, the number of further stored messages of the same end.
-        remedies: the actions, some with a statement. It is empty if the message leaves its instance as it should,
-            or if its dialog decides.
+        remedies: the actions where the path fails, some with a statement. It is empty if the path is right, or if
+            the dialog of a message that stays decides.
+        followed: the paths of a message that may leave its instance, None for others.
     """
 
     verdict: SchemaRows
     steps: SchemaRows
     others: int = 0
     remedies: tuple[Remedy, ...] = ()
+    followed: FollowedMessage | None = None
+
+    @property
+    def end(self) -> str | None:
+        """The ending of the path, or the outcome of a message that stays. None if its dialog decides."""
+        if self.followed is None:
+            [verdict] = self.verdict
+            return cast("str | None", verdict["outcome"])
+        ends = {str(path.judged.end) for path in self.followed.paths}
+        return next(iter(ends)) if len(ends) == 1 else None
 
     @property
     def remedy(self) -> Remedy | None:
@@ -383,7 +394,7 @@ def explain(
 ) -> Explanation:
     """Explain one message: the verdict of `resolve`, and the path to it (rule book, sections 0 to 6).
 
-    Only the rows of the message's instance are read and checked.
+    The rows of its instance are checked. If it leaves, its path is followed.
 
     Args:
         tables: a configuration, whose tables are opened at their newest versions, or tables by its keys, as for
@@ -410,36 +421,24 @@ def explain(
     """
     source, as_of = open_source(tables, as_of, spark)
     posed = pose(source, question, as_of)
-    kept_tables = source.read_kept(posed.question.row, is_described=posed.question.is_described)
-    latest = None if clock is None else micros_of(latest_time(clock))
-    background = MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row, latest)
-    read_facts = beside(posed.read_facts, gather_beside(exports))
-    answered = answer(posed.question, posed.known_tables, background, read_facts, has_exports=bool(exports))
-    return replace(answered, others=posed.other_count)
+    judged, followed, read_facts = judge_question(posed.question, posed.known_tables), None, posed.read_facts
+    if judged.may_leave:
+        inputs = CheckedInputs(source.read_estate(posed.instance_tables, judged.message.instance))
+        followed = follow_question(judged, inputs.network_for(judged.services))
+        read_facts = partial(source.describe_path_facts, inputs.settings, judged.services)
+    background = source.read_background(posed, clock)
+    read_facts = beside(read_facts, gather_beside(exports))
+    remedies = advise_on_question(judged, followed, read_facts, background.status, has_exports=bool(exports))
+    answered = answer(judged, posed.known_tables, background)
+    return replace(answered, others=posed.other_count, remedies=remedies, followed=followed)
 
 
 def answer(
-    question: QuestionedMessage,
-    known_tables: KnownTables,
-    background: MessageBackground = NOTHING,
-    read_facts: Callable[[], RemedyFacts] | None = None,
-    *,
-    has_exports: bool = False,
+    judged: JudgedQuestion, known_tables: KnownTables, background: MessageBackground = NOTHING
 ) -> Explanation:
-    """Explain a message by known facts. Raises QuestionError if a run would reject it.
-
-    ``read_facts`` returns the facts for remedies. Without it the explanation has none. With exports there are
-    remedies for the status of SQL Server too.
-    """
-    judged = judge_question(question, known_tables)
+    """Explain a judged message by known facts, without remedies."""
     verdict = verdict_row(judged)
-    path_lines = path(judged, known_tables, verdict, background)
-    remedies: tuple[Remedy, ...] = ()
-    if read_facts is not None:
-        remedies = find_question_remedies(judged, read_facts)
-        remedies = add_reported_remedies(remedies, judged, background.status, read_facts, has_exports=has_exports)
     return Explanation(
         SchemaRows(RESOLVED_ROUTES.optional(), (verdict,)),
-        SchemaRows(EXPLAINED_STEPS, number_lines(path_lines)),
-        remedies=remedies,
+        SchemaRows(EXPLAINED_STEPS, number_lines(path(judged, known_tables, verdict, background))),
     )

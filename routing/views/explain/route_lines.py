@@ -82,8 +82,8 @@ class ShownSearch:
 
 def searches(judged: JudgedQuestion) -> list[ShownSearch]:
     """Return the searches of a message: none if its dialog has expired, a second one if it came back."""
-    verdict, decision = judged.verdict, judged.decision
-    if verdict.decision is None:
+    verdict, decision = judged.verdict, judged.verdict.decision
+    if decision is None:
         return []
     is_requested = verdict.requested_in is not None
     # A request after the message came back shows the route that led back.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from routing.advice.estate_troubles import EstateTrouble
+from routing.advice.trouble import EstateTrouble
 from routing.document import Block
 from routing.tables.arrow_rows import SchemaRows
 from routing.terms import LEAVES, NOT_KNOWN, Outcome

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from routing.advice.estate_troubles import EstateTrouble
+from routing.advice.trouble import EstateTrouble
 from routing.advice.trouble_catalogue import REASONS
 from routing.document import LabelledFact, Paragraph
 from routing.lint.catalogue import BY_CODE, Severity

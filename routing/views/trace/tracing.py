@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
-from routing.advice.question_remedies import add_reported_remedies, beside, find_path_remedies
+from routing.advice.question_remedies import advise_on_question, beside
 from routing.advice.remedy import Remedy
 from routing.arguments import checked
-from routing.cases.background import MessageBackground
 from routing.cases.evidence import gather_beside
-from routing.cases.judged_questions import JudgedQuestion, judge_question
+from routing.cases.judged_questions import FollowedMessage, follow_question, judge_question
 from routing.cases.question_source import open_source, pose
 from routing.cases.questions import Question
 from routing.config import Config
 from routing.plan.checked_inputs import CheckedInputs
-from routing.plan.paths import PathPlanner
 from routing.result_schemas import TRACED_HOPS, TRACED_WAYS
-from routing.rules import text
 from routing.rules.following import HopPath, MessageTrace
-from routing.rules.network import EstateNetwork, ServiceAddress
-from routing.rules.pathing import PathSender, PathWithReturn
-from routing.rules.resolving import RoutedMessage
+from routing.rules.pathing import PathWithReturn
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import refuse_faults
@@ -81,7 +77,7 @@ def _path_row(hop_path: HopPath) -> TableRow:
 
 
 @dataclass(frozen=True)
-class TraceResult:
+class TraceResult(FollowedMessage):
     """The result of `trace`.
 
     ``paths``: one, or several if an unknown dialog decides between them. ``way_rows`` and ``hop_rows`` have all of
@@ -89,9 +85,6 @@ class TraceResult:
     are for the hops where a path fails.
     """
 
-    message: RoutedMessage
-    from_service: str | None
-    paths: tuple[PathWithReturn, ...]
     way_rows: SchemaRows
     hop_rows: SchemaRows
     others: int = 0
@@ -104,6 +97,7 @@ def trace(
     question: Question,
     *,
     as_of: datetime | None = None,
+    clock: datetime | None = None,
     exports: Sequence[str] = (),
     spark: SparkSession | None = None,
 ) -> TraceResult:
@@ -115,6 +109,7 @@ def trace(
         tables: as for `explain`.
         question: the message.
         as_of: the decision time of a run with a single one (UTC). The question's own time has priority.
+        clock: as for `explain`.
         exports: files and folders of exported views with causes other than routing, as for `check`.
         spark: the session for tables that need one. By default one is started.
 
@@ -134,28 +129,18 @@ def trace(
     source, as_of = open_source(tables, as_of, spark)
     posed = pose(source, question, as_of)
     judged = judge_question(posed.question, posed.known_tables)
-    from_service = text.empty_as_null(posed.question.row["from_service_name"])
-    services = {judged.message.service, *([from_service] if from_service else [])}
-    settings = read_settings(source.inputs)
-    refuse_faults(settings)
-    inputs = CheckedInputs(settings)
-    paths = _paths(judged, inputs.network_for(services), from_service)
-    evidence = gather_beside(exports)
-    read_facts = beside(lambda: source.describe_path_facts(inputs.settings, services), evidence)
-    judged_paths = tuple(path.judged for path in paths)
-    remedies = find_path_remedies(judged, judged_paths, read_facts)
-    kept_tables = source.read_kept(posed.question.row, is_described=posed.question.is_described)
-    status = MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row).status
-    only_path = judged_paths[0] if len(judged_paths) == 1 else None
-    remedies = add_reported_remedies(remedies, judged, status, read_facts, only_path, has_exports=bool(exports))
+    inputs = _read_inputs(source.inputs)
+    followed = follow_question(judged, inputs.network_for(judged.services))
+    read_own_facts = partial(source.describe_path_facts, inputs.settings, judged.services)
+    read_facts = beside(read_own_facts, gather_beside(exports))
+    status = source.read_background(posed, clock).status
+    remedies = advise_on_question(judged, followed, read_facts, status, has_exports=bool(exports))
+    paths = followed.paths
     rows = way_rows(paths), hop_rows(paths)
-    return TraceResult(judged.message, from_service, paths, *rows, posed.other_count, remedies)
+    return TraceResult(judged.message, judged.from_service, paths, *rows, posed.other_count, remedies)
 
 
-def _paths(judged: JudgedQuestion, network: EstateNetwork, from_service: str | None) -> tuple[PathWithReturn, ...]:
-    message = judged.message
-    back_to = None if from_service is None else ServiceAddress.of_name(from_service)
-    dialog, instance = message.conversation_id, network.instances[message.instance]
-    sender = PathSender(instance, message.database, message.is_initiator, back_to, dialog)
-    verdicts = [verdict for _, verdict in judged.possible]
-    return tuple(dict.fromkeys(PathPlanner(network, is_exact=True).paths(sender, message, verdicts)))
+def _read_inputs(tables: Mapping[str, Table]) -> CheckedInputs:
+    settings = read_settings(tables)
+    refuse_faults(settings)
+    return CheckedInputs(settings)
