@@ -34,6 +34,9 @@ _WAY_TO_PORT = (
     "Check that the firewall lets the port through, and that a container or a load balancer publishes it.",
     "Check that the error log there says that the endpoint listens, and that the host name leads to this server.",
 )
+_OTHER_HOLDER = (
+    "These exports do not show which database holds the service: if it is another one, change its owner too."
+)
 _NEW_ENDPOINT = ("Create an endpoint there with STATE = STARTED.",)
 _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
 _LIST_CERTIFICATES = "SELECT name, start_date, expiry_date, pvt_key_encryption_type_desc FROM sys.certificates;"
@@ -416,8 +419,7 @@ def give_owner(status: ReportedStatus) -> Remedy:
         if sender is not None and sender.is_trustworthy is False:
             actions += (f"If the owners are valid logins, set TRUSTWORTHY for {named(status.database)} instead.",)
     if place is None or place.database is None:
-        unknown = "These exports do not show which database holds the service: if it is another one, change its"
-        actions += (f"{unknown} owner too.",)
+        actions += (_OTHER_HOLDER,)
         place = _here(status)
     elif place != _here(status) and not _is_owner_valid(status, _here(status)):
         actions += (f"If the text stays, do the same for {named(status.database)}, which sends.",)
