@@ -224,10 +224,6 @@ class OpenTransaction:
             self.reset()
             self.depth, self.start, self.guards, self.name = 1, save_point, guards, name
 
-    def save(self, name: str, save_point: SavePoint) -> None:
-        """Note a savepoint."""
-        self.savepoints.append((name, save_point))
-
     def find_savepoint(self, name: str) -> SavePoint | None:
         """Find the newest savepoint with exactly this name, and drop the later ones."""
         for index in range(len(self.savepoints) - 1, -1, -1):

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from routing.importing.tsql.batch_course import ProcedureKey, StatementCondition, StoredProcedure
 from routing.importing.tsql.database_procedures import find_early_use, read_procedure
 from routing.importing.tsql.definitions import StatementPlace as DefinitionPlace
 from routing.importing.tsql.grammar import parse_batch
 from routing.importing.tsql.held_texts import find_hidden_statement, runs_in_every_database, takes_data
-from routing.importing.tsql.script_run import (
-    TEMPORARY,
-    BatchFrame,
-    ScriptRun,
-)
-from routing.importing.tsql.script_statements import RefusalError, ScriptStatement, quote
+from routing.importing.tsql.script_run import TEMPORARY, BatchFrame, ScriptRun
+from routing.importing.tsql.script_statements import RefusalError, quote
 from routing.importing.tsql.statement_parser import ParserSettings
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, tokenize
 from routing.importing.tsql.tree import (
@@ -37,6 +33,9 @@ from routing.importing.tsql.tree import (
 from routing.importing.tsql.values import KnownValue, read_type
 from routing.importing.tsql.vocabulary import speaks_of_routing
 
+if TYPE_CHECKING:
+    from routing.importing.tsql.interpreter import ScriptInterpreter
+
 _RUNS_TEXT = "sp_executesql"
 _DEEPEST_CALL = 32
 _NOT_FOUND, _TOO_DEEP, _NO_ARGUMENT, _NO_PARAMETER, _TOO_MANY = 2812, 217, 201, 8145, 8144
@@ -46,20 +45,10 @@ _IS_NARROW = "of a text that is not nvarchar, which sp_executesql refuses"
 _IS_BUILT = "of a text built by string concatenation, which only the server can do"
 
 
-class NodeRunner(Protocol):
-    """The runner of a script's nodes, those of calls included."""
-
-    def walk(self, nodes: Sequence[ScriptNode | None], condition: StatementCondition) -> None:
-        """Run nodes."""
-
-    def apply(self, statements: Sequence[ScriptStatement], effective: StatementCondition, place: Place) -> None:
-        """Apply statements if they run."""
-
-
 class CallRunner:
     """Follows the calls of one run. ``nodes`` runs their contents."""
 
-    def __init__(self, run: ScriptRun, settings: ParserSettings, nodes: NodeRunner) -> None:
+    def __init__(self, run: ScriptRun, settings: ParserSettings, nodes: ScriptInterpreter) -> None:
         self._run = run
         self._settings = settings
         self._nodes = nodes
@@ -148,9 +137,7 @@ class CallRunner:
             condition = effective.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
         run.frames.append(frame)
         self._nodes.walk(batch.nodes, condition)
-        for text_place, why, is_remark in frame.texts.find_problems():
-            run.report(text_place, why, counted=is_remark)
-        run.frames.pop()
+        run.end_frame()
         connection.database, connection.aborts, connection.is_implicit, connection.noexec_flow = saved_state
         if faults and effective.runs:
             words = f"EXEC in line {place[1]}, which fails"
@@ -452,9 +439,7 @@ class CallRunner:
         steps = module.body.silent_steps
         if steps is None or not run.takes_steps(steps):
             self._nodes.walk(module.body.nodes, condition.not_run(why))
-        for place, reason, is_remark in run.frame.texts.find_problems():
-            run.report(place, reason, counted=is_remark)
-        run.frames.pop()
+        run.end_frame()
 
 
 def _has_unknown_value(words: Sequence[Lexeme]) -> bool:

@@ -91,6 +91,11 @@ class LexemeCursor:
         self.position = partner + 1
         return True
 
+    def skip_item(self) -> None:
+        """Move past a complete group or CASE, or else a single lexeme."""
+        if not self.skip_group():
+            self.next()
+
     def group(self) -> tuple[Lexeme, ...]:
         """Return the content of the parenthesis that opens here, and move past it."""
         start = self.position
@@ -199,9 +204,9 @@ class LexemeCursor:
             return
         raise self.unexpected("the end of the statement")
 
-    def unexpected(self, expected: str, at: int = 0) -> RefusalError:
-        """Return the error for an unexpected lexeme, at an offset from the next one."""
-        lexeme = self.peek(at)
+    def unexpected(self, expected: str) -> RefusalError:
+        """Return the error for an unexpected lexeme."""
+        lexeme = self.peek()
         missing = find_unknown_variable(lexeme.text)
         if missing is not None:
             return no_value(missing)

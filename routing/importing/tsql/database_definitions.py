@@ -37,7 +37,14 @@ from routing.importing.tsql.script_statements import (
     quote,
 )
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
-from routing.importing.tsql.vocabulary import RESERVED, STARTERS, as_written, find_misspelt, find_unknown_variable
+from routing.importing.tsql.vocabulary import (
+    BESIDE_DATABASE,
+    RESERVED,
+    STARTERS,
+    as_written,
+    find_misspelt,
+    find_unknown_variable,
+)
 
 CURRENT = ""
 """The name of the database in use, as a statement has it until it runs."""
@@ -51,7 +58,6 @@ _STATES = frozenset(
 )
 _AFTER_NEW_NAME = frozenset(["CONTAINMENT", "ON", "COLLATE", "WITH", "FOR", "AS", "LOG"])
 _NO_CLAUSES = frozenset(["ENABLE", "DISABLE", "NEW"])
-_OTHER_THINGS = {"AUDIT", "SCOPED", "ENCRYPTION"}
 _BROKER = "BROKER"
 _BROKER_PRIORITY = frozenset(["HONOR_BROKER_PRIORITY"])
 _ATTACHING = {"ATTACH", "ATTACH_REBUILD_LOG", "ATTACH_FORCE_REBUILD_LOG"}
@@ -60,7 +66,7 @@ _ATTACHING = {"ATTACH", "ATTACH_REBUILD_LOG", "ATTACH_FORCE_REBUILD_LOG"}
 def create_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """Read CREATE DATABASE. The content of an attached or copied database is unknown."""
     cursor.expect_words("CREATE", "DATABASE")
-    if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is LexemeKind.WORD:
+    if _is_beside_database(cursor):
         return []
     name = cursor.name("database name")
     if cursor.peek().upper not in _AFTER_NEW_NAME and not cursor.at_sign("("):
@@ -75,6 +81,10 @@ def create_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptS
     return [CreateDatabase(*place.parts, name)]
 
 
+def _is_beside_database(cursor: LexemeCursor) -> bool:
+    return cursor.peek().upper in BESIDE_DATABASE and cursor.peek(1).kind is LexemeKind.WORD
+
+
 def attached(name: str) -> RefusalError:
     """Return the error that an attached database cannot be known."""
     return RefusalError(f"the contents of the attached database {quote(name)} are not in the script")
@@ -83,7 +93,7 @@ def attached(name: str) -> RefusalError:
 def drop_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """Read DROP DATABASE [IF EXISTS] name, name…."""
     cursor.expect_words("DROP", "DATABASE")
-    if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is LexemeKind.WORD:
+    if _is_beside_database(cursor):
         return []
     if_exists = cursor.take_words("IF", "EXISTS")
     names = [cursor.name("database name")]
@@ -96,7 +106,7 @@ def drop_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSta
 def alter_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """Read ALTER DATABASE name | CURRENT: a new name, SET's broker options, and states that no table holds."""
     cursor.expect_words("ALTER", "DATABASE")
-    if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is LexemeKind.WORD:
+    if _is_beside_database(cursor):
         return []
     name, doubt = _read_altered_name(cursor, place)
     statements: list[ScriptStatement] = []
@@ -354,8 +364,7 @@ def _read_group(cursor: LexemeCursor, options: _Options, known_options: tuple[st
     while cursor.position < end:
         word = cursor.peek().upper
         if cursor.peek(1).text != "=":
-            if not cursor.skip_group():
-                cursor.next()
+            cursor.skip_item()
             continue
         if word not in known_options:
             raise UnparsedError(f"it has no option {quote(cursor.peek().text)}")

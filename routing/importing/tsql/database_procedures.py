@@ -21,17 +21,14 @@ from routing.importing.tsql.script_statements import (
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, tokenize
 from routing.importing.tsql.tree import (
     BatchFault,
-    BlockNode,
     CallArgument,
     DefinitionNode,
-    IfElse,
-    LoopNode,
     RunText,
     ScriptNode,
-    TryCatch,
     UseNode,
+    governed_by,
 )
-from routing.importing.tsql.vocabulary import find_unknown_variable, speaks_of_routing
+from routing.importing.tsql.vocabulary import BESIDE_DATABASE, find_unknown_variable, speaks_of_routing
 
 ValueOf = Callable[[Lexeme], str | None]
 """A function that returns the text of a variable, or None if it is unknown."""
@@ -151,7 +148,6 @@ def is_read_procedure(name: str) -> bool:
 
 
 _NO_DATABASE = 911
-_OTHER_THINGS = frozenset(["AUDIT", "SCOPED", "ENCRYPTION"])
 
 
 def find_early_use(nodes: Sequence[ScriptNode], holdings: NamedRows | None) -> BatchFault | None:
@@ -181,17 +177,9 @@ def find_early_use(nodes: Sequence[ScriptNode], holdings: NamedRows | None) -> B
 
 def _walk(nodes: Sequence[ScriptNode | None]) -> Iterator[ScriptNode]:
     for node in nodes:
-        if node is None:
-            continue
-        yield node
-        if isinstance(node, (BlockNode, TryCatch)):
-            yield from _walk(node.body)
-        if isinstance(node, TryCatch):
-            yield from _walk(node.handler)
-        elif isinstance(node, IfElse):
-            yield from _walk((node.then, node.otherwise))
-        elif isinstance(node, LoopNode):
-            yield from _walk((node.body,))
+        if node is not None:
+            yield node
+            yield from _walk(governed_by(node))
 
 
 def _made_by(node: ScriptNode) -> Iterator[str]:
@@ -209,6 +197,6 @@ def _made_by(node: ScriptNode) -> Iterator[str]:
 
 def _find_created(words: Sequence[Lexeme]) -> Iterator[str]:
     for verb, noun, name in zip(words, words[1:], words[2:], strict=False):
-        is_database = verb.upper == "CREATE" and noun.upper == "DATABASE" and name.upper not in _OTHER_THINGS
+        is_database = verb.upper == "CREATE" and noun.upper == "DATABASE" and name.upper not in BESIDE_DATABASE
         if is_database and name.kind in (LexemeKind.WORD, LexemeKind.NAME):
             yield name.text.casefold()

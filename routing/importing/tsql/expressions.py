@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from routing.importing.tsql.catalog_queries import EQUAL, ONE, ZERO, QueryReader, UnreadableError
 from routing.importing.tsql.cursor import drop_line_breaks
 from routing.importing.tsql.script_statements import ConditionGuard, GuardSubject, length
-from routing.importing.tsql.tokens import Lexeme, LexemeKind
+from routing.importing.tsql.tokens import Lexeme, LexemeKind, depth_of, split_words
 from routing.importing.tsql.values import (
     ANYTHING,
     LONGEST_JOINED,
@@ -108,7 +108,7 @@ def _answer(words: Sequence[Lexeme], facts: SessionFacts, depth: int) -> Conditi
     if depth > _DEEPEST or any(word.upper == "BETWEEN" for word in words):
         return _NOT_KNOWN
     for joint in ("OR", "AND"):
-        parts = _split(words, joint)
+        parts = split_words(words, joint)
         if len(parts) > 1:
             return _join([_answer(part, facts, depth + 1) for part in parts], joint == "OR")
     if words and words[0].upper == "NOT":
@@ -128,26 +128,11 @@ def _without_parentheses(words: Sequence[Lexeme]) -> Sequence[Lexeme]:
     while len(words) > 1 and words[0].text == "(" and words[-1].text == ")":
         depth = 0
         for index, word in enumerate(words):
-            depth += _depth(word)
+            depth += depth_of(word)
             if depth == 0 and index < len(words) - 1:
                 return words
         words = words[1:-1]
     return words
-
-
-def _depth(word: Lexeme) -> int:
-    return ((word.text == "(") - (word.text == ")")) if word.kind is LexemeKind.SIGN else 0
-
-
-def _split(words: Sequence[Lexeme], joint: str) -> list[Sequence[Lexeme]]:
-    parts: list[Sequence[Lexeme]] = []
-    depth = start = 0
-    for index, word in enumerate(words):
-        depth += _depth(word)
-        if depth == 0 and word.upper == joint:
-            parts.append(words[start:index])
-            start = index + 1
-    return [*parts, words[start:]]
 
 
 def _join(parts: Sequence[ConditionAnswer], decides: bool) -> ConditionAnswer:

@@ -110,12 +110,10 @@ class StatementExtent:
         cursor = self._cursor
         if self._first in _PERMISSIONS:
             self._skip_permissions()
-        if not cursor.skip_group():
-            cursor.next()
+        cursor.skip_item()
         while not self.at_end():
             self._note()
-            if not cursor.skip_group():
-                cursor.next()
+            cursor.skip_item()
 
     def _skip_permissions(self) -> None:
         """Move to TO or FROM. The words before it may begin other statements."""

@@ -195,8 +195,7 @@ class _BatchParser(StatementParser):
         cursor.next()
         start = cursor.position
         while not (at_end_of_condition(cursor) or (cursor.position > start and at_query_in_parentheses(cursor))):
-            if not cursor.skip_group():
-                cursor.next()
+            cursor.skip_item()
         return self._words_since(start)
 
     def _if(self) -> ScriptNode:

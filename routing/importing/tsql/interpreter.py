@@ -71,7 +71,7 @@ class ScriptInterpreter:
         self._nesting = 0
         self._handlers: dict[type[ScriptNode], Callable[..., None]] = {
             AssignNode: lambda node, condition: assign(run, node, condition),
-            BlockNode: self._block,
+            BlockNode: lambda node, condition: self.walk(node.body, condition),
             CallNode: calls.call,
             DefinitionNode: self._define,
             DropModules: calls.drop,
@@ -103,20 +103,13 @@ class ScriptInterpreter:
             line = faults[0].place[1]
             condition = condition.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
             connection.error, connection.failed_line = faults[0].number, line
-        self.run_frame(BatchFrame(), batch, condition)
-        if connection.transaction.doomed:
-            run.roll_back_all("it is rolled back with its transaction, which cannot be committed after an error")
-
-    def run_frame(self, frame: BatchFrame, batch: ParsedBatch, condition: StatementCondition) -> None:
-        """Run the statements of a batch, or of a text that is like one."""
-        run = self._run
-        run.frames.append(frame)
+        run.frames.append(BatchFrame())
         self.walk(batch.nodes, condition)
-        for place, why, is_remark in frame.texts.find_problems():
-            run.report(place, why, counted=is_remark)
-        run.frames.pop()
+        run.end_frame()
         if batch.unread is not None:
             run.report(batch.unread, f"blocks nest more than {DEEPEST} deep: the rest of the batch is not read")
+        if connection.transaction.doomed:
+            run.roll_back_all("it is rolled back with its transaction, which cannot be committed after an error")
 
     def walk(self, nodes: Sequence[ScriptNode | None], condition: StatementCondition) -> None:
         """Run statements one after another."""
@@ -134,9 +127,6 @@ class ScriptInterpreter:
         self._nesting -= 1
 
     # What governs others
-
-    def _block(self, node: BlockNode, condition: StatementCondition) -> None:
-        self.walk(node.body, condition)
 
     def _if(self, node: IfElse, condition: StatementCondition) -> None:
         run, line = self._run, node.place[1]

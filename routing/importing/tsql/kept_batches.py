@@ -50,6 +50,7 @@ from routing.importing.tsql.tree import (
     TransactionStatement,
     TryCatch,
     UseNode,
+    governed_by,
 )
 from routing.importing.tsql.vocabulary import NOUNS, RESERVED, STARTERS, find_unknown_variable
 
@@ -222,7 +223,7 @@ def _count_silent(nodes: Sequence[ScriptNode | None]) -> int | None:
     for node in nodes:
         if node is None:
             continue
-        inner = _count_silent(_governed_by(node)) if _is_silent(node) else None
+        inner = _count_silent(governed_by(node)) if _is_silent(node) else None
         if inner is None:
             return None
         total += 1 + inner
@@ -239,13 +240,3 @@ def _is_silent(node: ScriptNode) -> bool:
         runs_text = name.lower() == "sp_executesql" or runs_in_every_database(name) or is_read_procedure(name)
         return not runs_text and find_hidden_statement(node.words) is None
     return isinstance(node, _SILENT)
-
-
-def _governed_by(node: ScriptNode) -> tuple[ScriptNode | None, ...]:
-    if isinstance(node, IfElse):
-        return node.then, node.otherwise
-    if isinstance(node, LoopNode):
-        return (node.body,)
-    if isinstance(node, BlockNode):
-        return node.body
-    return (*node.body, *node.handler) if isinstance(node, TryCatch) else ()

@@ -24,14 +24,14 @@ _OF_CALLS = frozenset(["OUTPUT", "OUT", "WITH", "AS", "AT"])
 
 
 @dataclass(frozen=True)
-class UnbalancedBatch:
-    """The place where a batch has an unclosed or unopened parenthesis or block."""
+class TextFault:
+    """A row of a batch, and why the batch cannot be parsed for it."""
 
     row: int
     why: str
 
 
-def find_imbalance(lexemes: Sequence[Lexeme]) -> UnbalancedBatch | None:
+def find_imbalance(lexemes: Sequence[Lexeme]) -> TextFault | None:
     """Return the first parenthesis, BEGIN or END without its counterpart."""
     opened: list[Lexeme] = []
     for index, lexeme in enumerate(lexemes):
@@ -39,23 +39,22 @@ def find_imbalance(lexemes: Sequence[Lexeme]) -> UnbalancedBatch | None:
             opened.append(lexeme)
         elif _is_sign(lexeme, ")"):
             if not opened:
-                return UnbalancedBatch(lexeme.row, "this closing parenthesis has no opening one")
+                return TextFault(lexeme.row, "this closing parenthesis has no opening one")
             if not _is_sign(opened[-1], "("):
-                return UnbalancedBatch(opened[-1].row, f"the {opened[-1].upper} that begins here has no END")
+                return TextFault(opened[-1].row, f"the {opened[-1].upper} that begins here has no END")
             opened.pop()
         elif closes_block(lexemes, index):
             if not opened:
-                return UnbalancedBatch(lexeme.row, "this END has no BEGIN")
+                return TextFault(lexeme.row, "this END has no BEGIN")
             if _is_sign(opened[-1], "("):
                 break
             opened.pop()
     if not opened:
         return None
     last = opened[-1]
-    fault = "the parenthesis that opens here is not closed"
-    return UnbalancedBatch(
-        last.row, fault if _is_sign(last, "(") else f"the {last.upper} that begins here has no END"
-    )
+    if _is_sign(last, "("):
+        return TextFault(last.row, "the parenthesis that opens here is not closed")
+    return TextFault(last.row, f"the {last.upper} that begins here has no END")
 
 
 def opens_block(lexemes: Sequence[Lexeme], index: int) -> bool:
@@ -161,15 +160,7 @@ _CALLED = 3
 _ENDS_OF_SENTENCES = (".", ":", "!", "?")
 
 
-@dataclass(frozen=True)
-class ForeignText:
-    """A row of a batch that holds no T-SQL, and why the batch cannot be parsed for it."""
-
-    row: int
-    why: str
-
-
-def find_foreign_text(tokens: LexemeList) -> list[ForeignText]:
+def find_foreign_text(tokens: LexemeList) -> list[TextFault]:
     """Find text in a batch that is not T-SQL, at most once for each row."""
     first = tokens.lexemes[0] if tokens.lexemes else None
     begun = None if first is None else _judge_first_line(tokens, first)
@@ -181,7 +172,7 @@ def find_foreign_text(tokens: LexemeList) -> list[ForeignText]:
         why = _judge_lexeme(tokens, lexeme)
         if why is not None:
             reasons_by_row.setdefault(lexeme.row, why)
-    return [ForeignText(row, why) for row, why in sorted(reasons_by_row.items())]
+    return [TextFault(row, why) for row, why in sorted(reasons_by_row.items())]
 
 
 def count_open_blocks(text: str) -> int:

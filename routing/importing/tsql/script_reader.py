@@ -356,7 +356,6 @@ def read_file(
     database: str | None = None,
     instance: str | None = None,
     variables: Mapping[str, str] | None = None,
-    template_defaults: bool = True,
     servers: Collection[str | None] | None = None,
 ) -> ReadScript:
     """Read a script file in any encoding, or a database project. The default time is the file's own.
@@ -376,7 +375,6 @@ def read_file(
         instance=instance,
         variables=_with_defaults(variables, opened.variables),
         include=_includes_of(path, guesses),
-        template_defaults=template_defaults,
         servers=servers,
     )
     problems = script.problems

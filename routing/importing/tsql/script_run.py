@@ -158,17 +158,20 @@ class ScriptRun:
             )
         return self._characters_held <= _MOST_HELD
 
-    def restrict_condition(self, condition: StatementCondition) -> StatementCondition:
+    def restrict_condition(
+        self, condition: StatementCondition, *, heeds_noexec: bool = True
+    ) -> StatementCondition:
         """Return the condition with the effects of exits above, SET NOEXEC and the connection's end."""
-        for flow in (*self.frame.flows, self.connection.noexec_flow, self.connection.ended):
+        noexec_flows = [self.connection.noexec_flow] if heeds_noexec else []
+        for flow in (*self.frame.flows, *noexec_flows, self.connection.ended):
             condition = flow.restrict_condition(condition)
         return condition
 
-    def restrict_for_option(self, condition: StatementCondition) -> StatementCondition:
-        """Return the condition of SET NOEXEC OFF, which runs in spite of NOEXEC."""
-        for flow in (*self.frame.flows, self.connection.ended):
-            condition = flow.restrict_condition(condition)
-        return condition
+    def end_frame(self) -> None:
+        """Report the texts of the innermost frame that are not read, and leave it."""
+        for place, why, is_remark in self.frame.texts.find_problems():
+            self.report(place, why, counted=is_remark)
+        self.frames.pop()
 
     # Values
 

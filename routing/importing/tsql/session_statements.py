@@ -19,6 +19,7 @@ from routing.importing.tsql.tree import (
     Words,
 )
 from routing.importing.tsql.values import CatalogValue, KnownValue, Value, join, read_type
+from routing.importing.tsql.vocabulary import BESIDE_DATABASE
 
 _RUNS_NOTHING = frozenset(["NOEXEC", "PARSEONLY", "SHOWPLAN_XML", "SHOWPLAN_ALL", "SHOWPLAN_TEXT"])
 _IMPLICIT = frozenset(["IMPLICIT_TRANSACTIONS", "ANSI_DEFAULTS"])
@@ -32,7 +33,6 @@ _STARTS = frozenset(
 
 _OF_DATABASES, _OF_ENDPOINTS, _DOOMED = 226, 574, 3930
 _NO_COMMIT, _NO_ROLLBACK, _NO_SAVE, _NO_SUCH_NAME, _DOOMED_TO_SAVEPOINT = 3902, 3903, 628, 6401, 3931
-_OTHER_THINGS = frozenset(["AUDIT", "SCOPED", "ENCRYPTION"])
 _LEAST_ERROR, _MOST_UNLOGGED, _LEAST_FATAL = 11, 18, 20
 _RAISED, _NOT_LOGGED = 50000, 2754
 
@@ -44,7 +44,7 @@ def set_options(run: ScriptRun, node: SetOptions, condition: StatementCondition)
     for option in node.options:
         if option in _RUNS_NOTHING:
             if node.is_on is False:
-                if run.restrict_for_option(condition).runs:
+                if run.restrict_condition(condition, heeds_noexec=False).runs:
                     connection.noexec_flow.certain_exit = None
                     connection.noexec_flow.exits.clear()
             elif not run.restrict_condition(condition).never_runs:
@@ -82,7 +82,7 @@ def find_transaction_refusal(run: ScriptRun, node: DefinitionNode) -> RefusalErr
     if not is_open:
         return None
     noun = node.words[1].upper if len(node.words) > 1 else ""
-    if noun == "DATABASE" and not (len(node.words) > 2 and node.words[2].upper in _OTHER_THINGS):
+    if noun == "DATABASE" and not (len(node.words) > 2 and node.words[2].upper in BESIDE_DATABASE):
         return RefusalError("it is not allowed in a transaction", _OF_DATABASES)
     if noun == "ENDPOINT":
         return RefusalError("it is not allowed in a transaction", _OF_ENDPOINTS)
@@ -107,7 +107,7 @@ def run_transaction(run: ScriptRun, node: TransactionStatement, condition: State
     elif node.verb == "SAVE":
         number = None if transaction.is_open else _NO_SAVE
         if transaction.is_open and name is not None:
-            transaction.save(name, run.save_point())
+            transaction.savepoints.append((name, run.save_point()))
     else:
         number = _roll_back(run, node, name, effective)
     if number is None:

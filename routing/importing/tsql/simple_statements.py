@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.extents import at_end_of_condition
 from routing.importing.tsql.script_statements import quote
-from routing.importing.tsql.tokens import Lexeme, LexemeKind
+from routing.importing.tsql.tokens import Lexeme, LexemeKind, split_words
 from routing.importing.tsql.tree import (
     AssignNode,
     CallArgument,
@@ -128,26 +127,12 @@ def read_error(cursor: LexemeCursor, place: Place) -> RaiseError:
     cursor.next()
     if not cursor.at_group:
         return RaiseError(place=place, severity=(), is_logged=False)
-    arguments = _split(cursor.group())
+    arguments = split_words(cursor.group(), ",")
     is_logged = False
     while not at_end_of_condition(cursor):
         is_logged = is_logged or cursor.peek().upper == "LOG"
         cursor.next()
     return RaiseError(place=place, severity=arguments[1] if len(arguments) > 1 else (), is_logged=is_logged)
-
-
-def _split(words: Words) -> list[Words]:
-    """Return the words between commas outside parentheses."""
-    parts: list[list[int]] = [[]]
-    depth = 0
-    for index, word in enumerate(words):
-        if word.kind is LexemeKind.SIGN:
-            depth += (word.text == "(") - (word.text == ")")
-        if depth == 0 and word.kind is LexemeKind.SIGN and word.text == ",":
-            parts.append([])
-        else:
-            parts[-1].append(index)
-    return [tuple(words[index] for index in part) for part in parts]
 
 
 def read_assignments(cursor: LexemeCursor, end: int, place: Place, names: VariableNames | None) -> AssignNode:
@@ -166,8 +151,7 @@ def read_assignments(cursor: LexemeCursor, end: int, place: Place, names: Variab
             if cursor.peek().upper in _SOURCES:
                 has_source = True
                 break
-            if not cursor.skip_group():
-                cursor.next()
+            cursor.skip_item()
         assignments.append(VariableAssignment(name, sign, cursor.between(start, cursor.position), type_words))
         if has_source or not cursor.take_sign(","):
             break
@@ -181,8 +165,7 @@ def _read_type(cursor: LexemeCursor, end: int) -> Words:
     cursor.take_words("AS")
     start = cursor.position
     while cursor.position < end and not (cursor.at_sign("=") or cursor.at_sign(",")):
-        if not cursor.skip_group():
-            cursor.next()
+        cursor.skip_item()
     return cursor.between(start, cursor.position)
 
 
@@ -209,15 +192,7 @@ def read_text_call(cursor: LexemeCursor, place: Place) -> RunText:
     return RunText(place=place, value=value, server=server)
 
 
-@dataclass(frozen=True)
-class ReadCall:
-    """A call, and whether it joins an argument of others, which no call can."""
-
-    call: CallNode
-    is_joined: bool
-
-
-def read_call(cursor: LexemeCursor, place: Place, names: VariableNames) -> ReadCall:
+def read_call(cursor: LexemeCursor, place: Place, names: VariableNames) -> CallNode:
     """Read a procedure with its arguments, after EXEC or first in a batch. ``names`` collects its parameters."""
     result = variable = None
     if cursor.peek().text.startswith("@") and cursor.peek(1).text == "=":
@@ -232,18 +207,12 @@ def read_call(cursor: LexemeCursor, place: Place, names: VariableNames) -> ReadC
     if parts:
         parts[-1] += number
     arguments: list[CallArgument] = []
-    is_joined = False
     while not at_end_of_condition(cursor) and not cursor.at_words("WITH"):
         before = cursor.position
-        argument = _read_argument(cursor, names)
-        is_joined = is_joined or any(
-            word.text == "+" and word.kind is LexemeKind.SIGN for word in argument.words[1:]
-        )
-        arguments.append(argument)
+        arguments.append(_read_argument(cursor, names))
         if not cursor.take_sign(",") or cursor.position == before:
             break
-    call = CallNode(place=place, parts=tuple(parts), variable=variable, result=result, arguments=tuple(arguments))
-    return ReadCall(call, is_joined)
+    return CallNode(place=place, parts=tuple(parts), variable=variable, result=result, arguments=tuple(arguments))
 
 
 def _read_argument(cursor: LexemeCursor, names: VariableNames) -> CallArgument:
@@ -254,14 +223,12 @@ def _read_argument(cursor: LexemeCursor, names: VariableNames) -> CallArgument:
         cursor.next()
     start = cursor.position
     while not (at_end_of_condition(cursor) or cursor.at_sign(",") or cursor.peek().upper in (*_OUTPUT, "WITH")):
-        if not cursor.skip_group():
-            cursor.next()
+        cursor.skip_item()
     words = cursor.between(start, cursor.position)
-    is_output = cursor.peek().upper in _OUTPUT
-    if is_output:
+    if cursor.peek().upper in _OUTPUT:
         cursor.next()
     is_default = len(words) == 1 and words[0].upper == "DEFAULT"
-    return CallArgument(name, () if is_default else words, is_output)
+    return CallArgument(name, () if is_default else words)
 
 
 def read_parts(cursor: LexemeCursor) -> list[str]:

@@ -111,10 +111,8 @@ class StatementParser:
 
     def _finish(self) -> None:
         """Move past the rest of a statement after its beginning."""
-        cursor = self._cursor
-        while not at_end_of_condition(cursor):
-            if not cursor.skip_group():
-                cursor.next()
+        while not at_end_of_condition(self._cursor):
+            self._cursor.skip_item()
 
     def _words_since(self, start: int) -> Words:
         return self._cursor.between(start, self._cursor.position)
@@ -234,15 +232,16 @@ class StatementParser:
         cursor = self._cursor
         start = cursor.position if start is None else start
         place = self._locate(cursor.between(start, start + 1)[0].row)
-        parsed_call = read_call(cursor, place, self._names)
-        if parsed_call.is_joined:
+        call = read_call(cursor, place, self._names)
+        later_words = (word for argument in call.arguments for word in argument.words[1:])
+        if any(word.text == "+" and word.kind is LexemeKind.SIGN for word in later_words):
             self._fault(place, f"EXEC: {JOINED}")
         self._finish()
         misspelt = find_misspelt_definition(cursor.between(start, cursor.position + 1))
         if misspelt is not None:
             self._fault(place, misspelt)
         cursor.position = max(cursor.position, start + 1)
-        return replace(parsed_call.call, words=self._words_since(start))
+        return replace(call, words=self._words_since(start))
 
     def _brings_database(self) -> ScriptNode:
         """Read RESTORE or DBCC CLONEDATABASE, which create routes and services without naming them."""

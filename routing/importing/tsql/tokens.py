@@ -357,3 +357,21 @@ def _merge(lexemes: list[Lexeme], text: str) -> list[Lexeme]:
 
 def _is_mark(lexeme: Lexeme) -> bool:
     return lexeme.kind is LexemeKind.SIGN and lexeme.text in "@#"
+
+
+def depth_of(word: Lexeme) -> int:
+    """Return how much deeper in parentheses the text behind a word is."""
+    return ((word.text == "(") - (word.text == ")")) if word.kind is LexemeKind.SIGN else 0
+
+
+def split_words(words: Sequence[Lexeme], between: str) -> list[tuple[Lexeme, ...]]:
+    """Return the words between those signs or keywords that are outside parentheses."""
+    parts: list[tuple[Lexeme, ...]] = []
+    depth = start = 0
+    for index, word in enumerate(words):
+        depth += depth_of(word)
+        is_between = word.upper == between or (word.kind is LexemeKind.SIGN and word.text == between)
+        if depth == 0 and is_between:
+            parts.append(tuple(words[start:index]))
+            start = index + 1
+    return [*parts, tuple(words[start:])]

@@ -5,13 +5,13 @@ Each node is one statement with its place, a file and a line. A node contains th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.script_statements import RefusalError, ScriptStatement
 from routing.importing.tsql.sqlcmd import Changeset
-from routing.importing.tsql.tokens import Lexeme, LexemeKind
+from routing.importing.tsql.tokens import Lexeme, LexemeKind, depth_of, split_words
 
 Place = tuple[str, int]
 """A file and a line of it."""
@@ -162,7 +162,6 @@ class ProcedureParameter:
     name: str
     type_words: Words
     default: Words | None
-    is_output: bool
 
 
 class ModuleBody:
@@ -221,7 +220,6 @@ class CallArgument:
 
     name: str | None
     words: Words
-    is_output: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -284,6 +282,17 @@ class ScriptBatch:
     changeset: Changeset | None = None
 
 
+def governed_by(node: ScriptNode) -> tuple[ScriptNode | None, ...]:
+    """Return the statements directly inside a statement."""
+    if isinstance(node, IfElse):
+        return node.then, node.otherwise
+    if isinstance(node, LoopNode):
+        return (node.body,)
+    if isinstance(node, BlockNode):
+        return node.body
+    return (*node.body, *node.handler) if isinstance(node, TryCatch) else ()
+
+
 # The heads of procedures, functions, triggers and views: names, parameters, and the begin of the body.
 
 
@@ -341,13 +350,19 @@ def find_body(cursor: LexemeCursor, kind: str) -> None:
             cursor.next()
             return
         before = lexeme
-        if not cursor.skip_group():
-            cursor.next()
+        cursor.skip_item()
 
 
 def read_parameters(header: Words) -> tuple[ProcedureParameter, ...]:
-    """Return the parameters in the head of a procedure, which may be in parentheses."""
-    return tuple(_read_parameter(words) for words in _split(_unwrap(header)) if words[0].text.startswith("@"))
+    """Return the parameters in the head of a procedure, up to WITH, FOR or the body."""
+    words, depth = _unwrap(header), 0
+    for index, word in enumerate(words):
+        depth += depth_of(word)
+        if depth == 0 and word.upper in _END_OF_PARAMETERS and not words[index - 1].text.startswith("@"):
+            words = words[:index]
+            break
+    parts = split_words(words, ",")
+    return tuple(_read_parameter(part) for part in parts if part and part[0].text.startswith("@"))
 
 
 def _unwrap(header: Words) -> Words:
@@ -355,35 +370,14 @@ def _unwrap(header: Words) -> Words:
         return header
     depth = 0
     for index, lexeme in enumerate(header):
-        depth += _depth(lexeme)
+        depth += depth_of(lexeme)
         if depth == 0:
             return header[1:index]
     return header[1:]
 
 
-def _depth(lexeme: Lexeme) -> int:
-    return ((lexeme.text == "(") - (lexeme.text == ")")) if lexeme.kind is LexemeKind.SIGN else 0
-
-
-def _split(words: Words) -> Iterator[Words]:
-    """Yield the words between commas outside parentheses, up to WITH, FOR or the body."""
-    depth, start = 0, 0
-    for index, lexeme in enumerate(words):
-        depth += _depth(lexeme)
-        is_end = lexeme.upper in _END_OF_PARAMETERS and not words[index - 1].text.startswith("@")
-        if depth == 0 and (is_end or (lexeme.kind is LexemeKind.SIGN and lexeme.text == ",")):
-            if words[start:index]:
-                yield words[start:index]
-            start = index + 1
-            if is_end:
-                return
-    if words[start:]:
-        yield words[start:]
-
-
 def _read_parameter(words: Words) -> ProcedureParameter:
     name, declared = words[0].text, list(words[1:])
-    is_output = any(word.upper in ("OUTPUT", "OUT") for word in declared)
     declared = [word for word in declared if word.upper not in ("OUTPUT", "OUT", "READONLY", "VARYING")]
     if declared and declared[0].upper == "AS":
         declared = declared[1:]
@@ -392,7 +386,7 @@ def _read_parameter(words: Words) -> ProcedureParameter:
     )
     default = None if equals is None else tuple(declared[equals + 1 :])
     type_words = [word for word in declared[:equals] if word.upper not in ("NULL", "NOT")]
-    return ProcedureParameter(name, tuple(type_words), default, is_output)
+    return ProcedureParameter(name, tuple(type_words), default)
 
 
 def read_dropped(cursor: LexemeCursor) -> tuple[tuple[tuple[str, str], ...], bool]:

@@ -93,6 +93,9 @@ RESERVED = frozenset(
 NOUNS = ("ROUTE", "SERVICE", "ENDPOINT", "DATABASE", "PROCEDURE", "FUNCTION", "TRIGGER")
 """Kinds of things that CREATE, ALTER and DROP name."""
 
+BESIDE_DATABASE = frozenset(["AUDIT", "SCOPED", "ENCRYPTION"])
+"""Words behind DATABASE of statements about something else."""
+
 _BROKER_TEXT = re.compile(
     r"\b(?:CREATE|ALTER|DROP)\s+(?:ROUTE|SERVICE|ENDPOINT)\b"
     r"|\b(?:ENABLE|DISABLE|NEW)_BROKER\b|\bERROR_BROKER_CONVERSATIONS\b"
