@@ -34,7 +34,7 @@ from routing.cases.server_facts import (
     is_granted,
     read_drop,
 )
-from routing.importing.catalog.queue_rows import list_counts, list_queues
+from routing.importing.catalog.covering import list_counts, list_queues
 from routing.importing.catalog.typed_rows import MARKER
 from routing.importing.covered_rows import Unit, unit_of
 from routing.rules import text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import product
@@ -71,6 +71,12 @@ class CoveredRows:
 def unit_of(row: ReadRow) -> Unit:
     """Return the instance of a row and its database, or None for objects of the instance itself."""
     return row["instance_name"], row.get("database_name")
+
+
+def list_some(names: Collection[str]) -> str:
+    """Write the first ten names in their order, and count the others."""
+    shown = ", ".join(sorted(names)[:10])
+    return f"{shown} and {len(names) - 10} more" if len(names) > 10 else shown
 
 
 def line_order(sentence: str) -> tuple[str, int]:

@@ -14,10 +14,10 @@ from routing.errors import join_bounded
 from routing.importing import import_order, stored_tables
 from routing.importing.catalog import CatalogExport, cover
 from routing.importing.catalog.conversation_rows import reject_without_endpoint
-from routing.importing.catalog.queue_rows import SEEN_VIEWS
+from routing.importing.catalog.covering import MONITORS, SEEN_VIEWS
 from routing.importing.catalog.views import EVIDENCE
 from routing.importing.completing import complete_imports, note_events
-from routing.importing.covered_rows import ON, CoveredRows, ImportResult, Unit, line_order, unit_of
+from routing.importing.covered_rows import ON, CoveredRows, ImportResult, Unit, line_order, list_some, unit_of
 from routing.importing.history import TableChanges, dialog_changes, instance_rows, present_changes, route_changes
 from routing.importing.import_faults import find_exports_to_come, latest_time, refuse_to_come
 from routing.importing.import_order import Dropped, close_routes, cover_dropped, find_dropped
@@ -28,7 +28,6 @@ from routing.terms import MSDB, TableRow
 _ALWAYS = ("databases", "services", "instances", "routes", "imports")
 _OF_DATABASES = ("services", "routes")
 _ALSO = {"conversation_endpoints": ("dialogs",), "transmission_queue": ("messages", "observed_routing")}
-_MONITORS = "dm_broker_queue_monitors"
 _NOT_SAID = (
     "an acknowledgement or BEGIN DIALOG, and the export does not show which: it applies from"
     " the time of the export"
@@ -86,7 +85,7 @@ def _leave_evidence_out(export: CatalogExport, observed_keys: Collection[str]) -
     The monitors of queues go to the table of queues.
     """
     stored_views = {view for view, key in SEEN_VIEWS.items() if key in observed_keys}
-    stored_views |= {_MONITORS} if "queues" in observed_keys else set()
+    stored_views |= {MONITORS} if "queues" in observed_keys else set()
     views = [view for view in export.rows if view in EVIDENCE and view not in stored_views]
     for view in views:
         del export.rows[view]
@@ -105,7 +104,7 @@ def _bring_export(
 ) -> ImportResult:
     stored = {key: store.rows(key) for key in ("databases", "instances")}
     covered = cover(export, NameSpelling.of_tables(stored["instances"], stored["databases"]), addresses)
-    covered.units.pop(_MONITORS, None)
+    covered.units.pop(MONITORS, None)
     reject_without_endpoint(covered)
     names = {"instance_name": covered.instances}
     stored |= {key: store.rows(key, names) for key in _OF_DATABASES}
@@ -225,10 +224,11 @@ def _say_what_is_missing(covered: CoveredRows, databases: Sequence[TableRow]) ->
         for instance, name in covered.units.get(view, {})
         if name is not None and name.lower() != MSDB
     }
-    missing = sorted(f"{instance}.{name}" for instance, name in used - known_databases)
+    missing = [f"{instance}.{name}" for instance, name in used - known_databases]
     if missing:
-        shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
-        covered.notes.append(f"the table databases does not list {shown}: import sys.databases as well")
+        covered.notes.append(
+            f"the table databases does not list {list_some(missing)}: import sys.databases as well"
+        )
 
 
 def _seen_changes(

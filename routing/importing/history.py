@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from typing import Any
 
-from routing.importing.covered_rows import ON, Unit, key_of
+from routing.importing.covered_rows import ON, Unit, key_of, unit_of
 from routing.rules.text import fold
 from routing.terms import TableRow
 
@@ -163,13 +164,22 @@ def present_changes(
 ) -> TableChanges:
     """Find the changes that leave the covered part of a table exactly the wanted rows."""
     stored_by_key = {tuple(row.get(name) for name in key): row for row in stored}
+    wanted = ((tuple(row[name] for name in key), row) for row in imported_rows)
+    return _compare(stored_by_key, wanted, key, is_covered)
+
+
+def _compare(
+    stored_by_key: Mapping[tuple[Any, ...], TableRow],
+    wanted: Iterable[tuple[tuple[Any, ...], TableRow]],
+    key: Sequence[str],
+    is_covered: Callable[[TableRow], bool],
+) -> TableChanges:
     changes = TableChanges()
     wanted_keys = set()
-    for row in imported_rows:
-        values = tuple(row[name] for name in key)
+    for values, row in wanted:
         wanted_keys.add(values)
         old = stored_by_key.get(values)
-        if old is not None and all(old.get(name) == value for name, value in row.items()):
+        if old is not None and all(old.get(name) == value for name, value in row.items() if name not in key):
             changes.counts["unchanged"] += 1
             continue
         changes.put.append(row)
@@ -205,25 +215,13 @@ def dialog_changes(
     that id is valid from the export.
     """
     stored_by_key = {key_of("dialogs", row): row for row in stored}
-    changes = TableChanges()
-    for row in exported:
-        old = stored_by_key.pop(key_of("dialogs", row), None)
-        new = row if old is None else _keep_acknowledgement(row, old)
-        if old is not None and all(old[name] == new[name] for name in new if name not in ON["dialogs"]):
-            changes.counts["unchanged"] += 1
-            continue
-        changes.put.append(new)
-        changes.counts["added" if old is None else "changed"] += 1
-    for row in stored_by_key.values():
-        if (row["instance_name"], row["database_name"]) in covered:
-            changes.remove.append(row)
-            changes.counts["removed"] += 1
-    return changes
+    keyed = ((key_of("dialogs", row), row) for row in exported)
+    wanted = ((of, _keep_acknowledgement(row, stored_by_key.get(of))) for of, row in keyed)
+    return _compare(stored_by_key, wanted, ON["dialogs"], lambda row: unit_of(row) in covered)
 
 
-def _keep_acknowledgement(row: TableRow, old: TableRow) -> TableRow:
-    """Return an exported dialog with its stored acknowledgement."""
-    if old["acknowledged_at"] is None:
+def _keep_acknowledgement(row: TableRow, old: TableRow | None) -> TableRow:
+    if old is None or old["acknowledged_at"] is None:
         return row
     far, by = row["far_broker_instance"], old["acknowledged_broker_instance"]
     # After an acknowledgement the export no longer has the broker instance of BEGIN DIALOG.

@@ -9,23 +9,24 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from routing.importing.catalog.views import VIEWS
-from routing.importing.covered_rows import CoveredRows, Unit, unit_of
+from routing.importing.covered_rows import CoveredRows, Unit, list_some, unit_of
 from routing.importing.history import ROUTE, TableChanges, apply_changes, changes_between, end_route, stands
 from routing.importing.import_faults import older_import
 from routing.render.wording import format_time
 from routing.terms import MSDB, ImportKind, TableRow
 
 _SUBJECTS = {
-    "routes": {"routes"},
-    "databases": {"databases"},
-    "services": {"services"},
-    "service_broker_endpoints": {"instances"},
-    "tcp_endpoints": {"addresses"},
-    "conversation_endpoints": {"dialogs"},
-    "transmission_queue": {"messages"},
-    "service_queues": {"queues"},
-    "endpoint_counts": {"endpoint_counts"},
+    "routes": "routes",
+    "databases": "databases",
+    "services": "services",
+    "service_broker_endpoints": "instances",
+    "tcp_endpoints": "addresses",
+    "conversation_endpoints": "dialogs",
+    "transmission_queue": "messages",
+    "service_queues": "queues",
+    "endpoint_counts": "endpoint_counts",
 }
+_VIEWS = {subject: view for view, subject in _SUBJECTS.items()}
 _QUEUE = "transmission_queue"
 _EVER = datetime.max.replace(tzinfo=timezone.utc)
 Units = Mapping[str, Mapping[Unit, datetime]]
@@ -78,13 +79,13 @@ def is_known(imports: Iterable[TableRow], rows: Sequence[TableRow]) -> bool:
     Older releases stored no digest of the content: there the name and the time decide.
     """
     known_imports = {
-        (_unit(row), row["view_or_file"], row["exported_at"], row.get("content_digest"))
+        (unit_of(row), row["view_or_file"], row["exported_at"], row.get("content_digest"))
         for row in imports
         if not is_of_view(row)
     }
 
     def has(row: TableRow) -> bool:
-        same = (_unit(row), row["view_or_file"], row["exported_at"])
+        same = (unit_of(row), row["view_or_file"], row["exported_at"])
         return (*same, row["content_digest"]) in known_imports or (*same, None) in known_imports
 
     return all(map(has, rows))
@@ -105,20 +106,20 @@ def find_later(imports: Sequence[TableRow], rows: Iterable[TableRow], latest: da
     last: dict[tuple[Unit, str], TableRow] = {}
     for row in imports:
         for subject in _subjects(row) if row["exported_at"] <= latest else ():
-            of = last.setdefault((_unit(row), subject), row)
+            of = last.setdefault((unit_of(row), subject), row)
             if row["exported_at"] > of["exported_at"]:
-                last[_unit(row), subject] = row
+                last[unit_of(row), subject] = row
     return list(_phrase_later(last, rows))
 
 
 def _phrase_later(last: Mapping[tuple[Unit, str], TableRow], rows: Iterable[TableRow]) -> Iterator[str]:
     for row in rows:
-        of_subjects = (last.get((_unit(row), subject)) for subject in sorted(_subjects(row)))
+        of_subjects = (last.get((unit_of(row), subject)) for subject in sorted(_subjects(row)))
         later = [of for of in of_subjects if of is not None and of["exported_at"] > row["exported_at"]]
         if later:
             newest = max(later, key=lambda of: of["exported_at"])
             yield (
-                f"{row['view_or_file']} of {_name_unit(_unit(row))} is of {format_time(row['exported_at'])}, but"
+                f"{row['view_or_file']} of {_name_unit(unit_of(row))} is of {format_time(row['exported_at'])}, but"
                 f" {newest['view_or_file']} of {format_time(newest['exported_at'])} was imported"
             )
 
@@ -126,7 +127,7 @@ def _phrase_later(last: Mapping[tuple[Unit, str], TableRow], rows: Iterable[Tabl
 def _subjects(row: TableRow) -> set[str]:
     """Return the tables that an import of a view or a script, a database's or the instance's own, is about."""
     if is_of_view(row):
-        return _SUBJECTS[row["view_or_file"]]
+        return {_SUBJECTS[row["view_or_file"]]}
     return {"databases", "instances"} if row["database_name"] is None else {"routes", "services"}
 
 
@@ -135,17 +136,13 @@ def is_of_view(row: TableRow) -> bool:
     return row["view_or_file"] in VIEWS and row.get("kind") in (None, ImportKind.VIEW)
 
 
-def _unit(row: TableRow) -> Unit:
-    return row["instance_name"], row["database_name"]
-
-
 def _name_unit(unit: Unit) -> str:
     return unit[0] if unit[1] is None else f"{unit[0]}, database {unit[1]}"
 
 
 def find_last(imports: Iterable[TableRow], view: str, unit: Unit) -> datetime | None:
     """Return the time of the last import that covers a view of this unit."""
-    times = (row["exported_at"] for row in imports if _unit(row) == unit and _subjects(row) & _SUBJECTS[view])
+    times = (row["exported_at"] for row in imports if unit_of(row) == unit and _SUBJECTS[view] in _subjects(row))
     return max(times, default=None)
 
 
@@ -172,10 +169,7 @@ def say_lost(instances_lost: Collection[str]) -> list[str]:
     """Return a note on the instances with lost rows of ``imports``, if there are any."""
     if not instances_lost:
         return []
-    names = ", ".join(sorted(instances_lost)[:10]) + (
-        f" and {len(instances_lost) - 10} more" if len(instances_lost) > 10 else ""
-    )
-    why = f"tables.routes has routes of {names}, but tables.imports has no import of them"
+    why = f"tables.routes has routes of {list_some(instances_lost)}, but tables.imports has no import of them"
     return [f"{why}: this import does not count as the first, so new routes are valid from its own time on"]
 
 
@@ -236,10 +230,10 @@ def imports_changes(
     times after ``latest`` get their import time, or that of this import if it is earlier. Otherwise they would
     later count as newer than this one. Imports of a queue keep their time until the next import of a queue.
     """
-    of_views = {(_unit(row), row["view_or_file"]): row for row in imports if is_of_view(row)}
+    of_views = {(unit_of(row), row["view_or_file"]): row for row in imports if is_of_view(row)}
     changes = TableChanges()
     for row in rows:
-        old = of_views.get((_unit(row), row["view_or_file"])) if is_of_view(row) else None
+        old = of_views.get((unit_of(row), row["view_or_file"])) if is_of_view(row) else None
         if old is None:
             changes.put.append(row)
             continue
@@ -260,14 +254,6 @@ def imports_changes(
 # Find databases that an export of sys.databases no longer lists, in pure Python: their stored objects are gone.
 
 
-_VIEWS = {
-    "routes": "routes",
-    "services": "services",
-    "dialogs": "conversation_endpoints",
-    "queues": "service_queues",
-    "endpoint_counts": "endpoint_counts",
-}
-"""The tables with objects of databases, and the view that fills each."""
 Dropped = Mapping[str, Mapping[Unit, datetime]]
 """By table the databases that are gone, and since when."""
 
@@ -316,13 +302,10 @@ def cover_dropped(covered: CoveredRows, dropped: Dropped) -> None:
         for unit, at in dropped_units.items():
             if unit[0] in instances:
                 units.setdefault(unit, at)
-    names = sorted(
-        {f"{instance}.{name}" for dropped_units in dropped.values() for instance, name in dropped_units}
-    )
+    names = {f"{instance}.{name}" for dropped_units in dropped.values() for instance, name in dropped_units}
     if names:
-        shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
         covered.notes.append(
-            f"sys.databases does not list {shown}: its routes, services and dialogs in the tables are"
+            f"sys.databases does not list {list_some(names)}: its routes, services and dialogs in the tables are"
             " closed or removed"
         )
 

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from itertools import groupby
 from pathlib import Path
 
-from routing.importing.covered_rows import ImportResult, Unit
+from routing.importing.covered_rows import ON, ImportResult, Unit
 from routing.importing.history import (
     SINCE_EVER,
     TableChanges,
@@ -55,7 +55,6 @@ OF_A_DATABASE = (*ROUTES, CreateService, DropService)
 """The statements on a database's routes and services. All others are about the instance."""
 
 _NONE_TO_DROP = 15151
-_KEYS = {"databases": ("instance_name", "name"), "services": ("instance_name", "database_name", "name")}
 
 
 def state_of(instance_tables: InstanceTables, at: datetime) -> InstanceState:
@@ -255,14 +254,14 @@ def _present_changes(
 ) -> dict[str, TableChanges]:
     """Find the changes to tables without a history. ``is_said`` is True if scripts name the instance."""
     rows_by_key = rows_of(instance_tables, before, after, instance)
-    wanted_instances = rows_by_key["instances"] if is_said else []
-    return {
-        "databases": present_changes(instance_tables["databases"], rows_by_key["databases"], _KEYS["databases"]),
-        "services": present_changes(instance_tables["services"], rows_by_key["services"], _KEYS["services"]),
-        "instances": present_changes(
-            instance_tables["instances"], wanted_instances, ("instance_name",), lambda row: False
-        ),
+    changes = {
+        key: present_changes(instance_tables[key], rows_by_key[key], ON[key]) for key in ("databases", "services")
     }
+    wanted_instances = rows_by_key["instances"] if is_said else []
+    changes["instances"] = present_changes(
+        instance_tables["instances"], wanted_instances, ON["instances"], lambda row: False
+    )
+    return changes
 
 
 def rows_of(

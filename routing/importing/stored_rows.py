@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from routing.config import TableLocation
 from routing.delta import commits
@@ -246,31 +246,9 @@ def _put_values(part: pyarrow.Table, key: str, rows: Sequence[TableRow]) -> pyar
     return part
 
 
-class TableWriter(Protocol):
-    """Writes one table, with at most one commit for each call. Write methods raise StorageError."""
-
-    def find_newest(self) -> int | None:
-        """Return the newest version of the table, or None without a table."""
-
-    def make(self) -> None:
-        """Create the table with its declared columns."""
-
-    def add_columns(self) -> None:
-        """Add the columns that the table lacks."""
-
-    def put(self, changes: TableChanges) -> None:
-        """Replace rows by key, add the others, and delete removed ones."""
-
-    def add(self, rows: Sequence[TableRow], on: Sequence[str]) -> None:
-        """Add rows with keys (columns ``on``) that the table lacks."""
-
-    def replace(self, rows: Iterable[TableRow]) -> None:
-        """Replace all rows, in their declared columns. Create the table if it is missing."""
-
-
 @dataclass
 class LocalWriter:
-    """By delta-rs."""
+    """Writes one table by delta-rs, with at most one commit for each call. Write methods raise StorageError."""
 
     key: str
     location: TableLocation
@@ -325,7 +303,7 @@ class LocalWriter:
 
 @dataclass(frozen=True)
 class SparkWriter:
-    """By Spark, one MERGE each time."""
+    """Writes one table by Spark, with the methods of `LocalWriter` and one MERGE each time."""
 
     key: str
     location: TableLocation
@@ -378,6 +356,9 @@ class SparkWriter:
         frame = frames.frame_of(self.spark, rows, schema)
         folded = FOLDED.get(self.key, ())
         spark_tables.merge(frame, f"tables.{self.key}", self.location, on, folded=folded, insert_only=insert_only)
+
+
+TableWriter = LocalWriter | SparkWriter
 
 
 @contextmanager

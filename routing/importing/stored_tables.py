@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -213,9 +213,14 @@ def commit_changes(store: StoredTables, changes: Mapping[str, TableChanges], now
         write_changes(store, ordered)
         return
     ids = {key: find_id(store, key) for key in ordered}
-    with store_unfinished(store, lambda import_id: encode_changes(import_id, now, ordered, ids)):
-        make_ready(store)
-        write_changes(store, ordered)
+    import_id, other_imports = new_run_id(), store.rows(JOURNAL)
+    with _commit(store, JOURNAL) as writer:
+        writer.replace(chain(other_imports, encode_changes(import_id, now, ordered, ids)))
+    # From here on each commit makes sure that nobody else has written to the journal.
+    store.is_journaled = True
+    make_ready(store)
+    write_changes(store, ordered)
+    replace_journal(store, other_imports)
 
 
 def find_id(store: StoredTables, key: str) -> str | None:
@@ -230,21 +235,6 @@ def write_changes(store: StoredTables, changes: Mapping[str, TableChanges]) -> N
             add(store, key, change.put)
         else:
             put(store, key, change)
-
-
-@contextmanager
-def store_unfinished(store: StoredTables, encode: Callable[[str], Iterable[TableRow]]) -> Iterator[None]:
-    """Keep rows in the journal, beside those of imports of events, until the block has ended without an error.
-
-    ``encode`` makes the rows for an id. Within it each commit makes sure that nobody else has written to the
-    journal. Raises StorageError.
-    """
-    import_id, other_imports = new_run_id(), store.rows(JOURNAL)
-    with _commit(store, JOURNAL) as writer:
-        writer.replace(chain(other_imports, encode(import_id)))
-    store.is_journaled = True
-    yield
-    replace_journal(store, other_imports)
 
 
 def store_sources(store: StoredTables, key: str, sources: Mapping[str, object], now: datetime) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from routing.errors import InputError
-from routing.importing.catalog import conversation_rows, queue_rows
+from routing.importing.catalog import conversation_rows
 from routing.importing.catalog.typed_rows import MARKER, CatalogExport, keep_latest
-from routing.importing.covered_rows import CoveredRows, Unit, key_of, unit_of
+from routing.importing.covered_rows import ON, CoveredRows, Unit, unit_of
 from routing.importing.spelling import NameSpelling
 from routing.importing.tsql.script_statements import RefusalError, RouteOptions, check_options
 from routing.rules.text import is_local, is_tcp, is_transport
@@ -76,6 +76,16 @@ def _addresses(covered: CoveredRows, row: TableRow, ports: Mapping[tuple[str, in
     return [address for host in hosts if is_tcp(address := f"tcp://{host}:{port}")]
 
 
+_COLUMNS = {
+    "databases": ("instance_name", "name", "database_id", "service_broker_guid", "is_broker_enabled"),
+    "services": ("instance_name", "database_name", "name"),
+    "routes": (
+        *("instance_name", "database_name", "name", "remote_service_name", "broker_instance"),
+        *("lifetime", "address", "mirror_address"),
+    ),
+}
+
+
 def cover(export: CatalogExport, spelling: NameSpelling, addresses: Sequence[str] = ()) -> CoveredRows:
     """Build the rows of the tables that an export covers (docs/how-to/import.md).
 
@@ -91,27 +101,39 @@ def cover(export: CatalogExport, spelling: NameSpelling, addresses: Sequence[str
         units = covered.units.setdefault(view, {})
         units.update((unit_of(row), row["exported_at"]) for row in rows)
         export.rows[view] = [row for row in rows if MARKER not in row]
-    _databases(covered, export.rows.get("databases", []))
-    _services(covered, export.rows.get("services", []))
-    _routes(covered, export.rows.get("routes", []))
+    _add_distinct(
+        covered, "databases", "databases", export.rows.get("databases", ()), "the database appears twice"
+    )
+    _add_distinct(covered, "services", "services", export.rows.get("services", ()), "the service appears twice")
+    routes = export.rows.get("routes", ())
+    _add_distinct(covered, "routes", "routes", routes, "the route appears twice", _find_address_fault)
     instances(covered, export.rows, addresses)
     conversation_rows.dialogs(covered, export.rows.get("conversation_endpoints", []))
     conversation_rows.messages(covered, export.rows)
-    _add_distinct(covered, "queues", "service_queues", queue_rows.list_queues(export.rows, covered.units))
-    _add_distinct(covered, "endpoint_counts", "endpoint_counts", queue_rows.list_counts(export.rows))
+    twice = "the row appears twice"
+    _add_distinct(covered, "queues", "service_queues", list_queues(export.rows, covered.units), twice)
+    _add_distinct(covered, "endpoint_counts", "endpoint_counts", list_counts(export.rows), twice)
     return covered
 
 
-def _add_distinct(covered: CoveredRows, table: str, view: str, rows: Iterable[TableRow]) -> None:
-    """Add the rows of a table that is not about routing, each key once."""
+def _add_distinct(
+    covered: CoveredRows,
+    table: str,
+    view: str,
+    rows: Iterable[TableRow],
+    twice: str,
+    find_fault: Callable[[TableRow], str | None] = lambda row: None,
+) -> None:
+    """Add a view's rows to a table, each key once."""
     seen_keys = set()
     for row in rows:
-        key = key_of(table, row)
-        if key in seen_keys:
-            covered.reject(view, {**row, "place": f"sys.{view}"}, "the row appears twice")
+        key = tuple(map(row.get, ON[table]))
+        fault = twice if key in seen_keys else find_fault(row)
+        if fault is not None:
+            covered.reject(view, {"place": f"sys.{view}", **row}, fault)
             continue
         seen_keys.add(key)
-        covered.add(table, row)
+        covered.add(table, {name: row[name] for name in _COLUMNS.get(table, row)})
 
 
 def _spell(export: CatalogExport, spelling: NameSpelling) -> None:
@@ -144,47 +166,7 @@ def _spell_unit(unit: Unit, spelling: NameSpelling) -> Unit:
     return instance, None if database is None else spelling.database(instance, database)
 
 
-def _databases(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
-    seen_keys = set()
-    for row in rows:
-        key = (row["instance_name"], row["name"])
-        if key in seen_keys:
-            covered.reject("databases", row, "the database appears twice")
-        else:
-            seen_keys.add(key)
-            columns = ("instance_name", "name", "database_id", "service_broker_guid", "is_broker_enabled")
-            covered.add("databases", {name: row[name] for name in columns})
-
-
-def _services(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
-    seen_keys = set()
-    for row in rows:
-        key = (*unit_of(row), row["name"])
-        if key in seen_keys:
-            covered.reject("services", row, "the service appears twice")
-            continue
-        seen_keys.add(key)
-        covered.add("services", {name: row[name] for name in ("instance_name", "database_name", "name")})
-
-
-def _routes(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
-    columns = (
-        *("instance_name", "database_name", "name", "remote_service_name", "broker_instance"),
-        *("lifetime", "address", "mirror_address"),
-    )
-    seen_keys = set()
-    for row in rows:
-        key = (*unit_of(row), row["name"])
-        fault = "the route appears twice" if key in seen_keys else address_fault(row)
-        if fault is not None:
-            covered.reject("routes", row, fault)
-            continue
-        seen_keys.add(key)
-        covered.add("routes", {name: row[name] for name in columns})
-
-
-def address_fault(row: TableRow) -> str | None:
-    """Return the reason why ``resolve`` would refuse the route's addresses; None where it would not."""
+def _find_address_fault(row: TableRow) -> str | None:
     address, mirror = row["address"], row["mirror_address"]
     try:
         check_options(RouteOptions(address=address, mirror_address=mirror))
@@ -193,3 +175,60 @@ def address_fault(row: TableRow) -> str | None:
     if mirror is not None and (is_local(address) or is_transport(address)):
         return f"it has a mirror address in addition to the address {address}"
     return None
+
+
+# Queues and counted conversation endpoints.
+
+
+SEEN_VIEWS = {"service_queues": "queues", "endpoint_counts": "endpoint_counts"}
+"""The views beside the routing that an import stores, each with its table."""
+MONITORS = "dm_broker_queue_monitors"
+_OWN = (
+    *("instance_name", "database_name", "schema_name", "name", "is_receive_enabled", "is_enqueue_enabled"),
+    *("is_activation_enabled", "is_retention_enabled", "activation_procedure", "execute_as_name", "max_readers"),
+    *("messages", "exported_at"),
+)
+_COUNTED = (
+    *("instance_name", "database_name", "state", "service_name", "far_service", "is_initiator", "endpoints"),
+    "exported_at",
+)
+
+
+def list_queues(
+    rows: Mapping[str, Sequence[TableRow]], units: Mapping[str, Collection[Unit]]
+) -> Iterator[TableRow]:
+    """Yield the queues of an export with their services and readers. ``units`` are those of each view.
+
+    ``tasks_waiting`` is None if the queue monitors of the instance were not exported.
+    """
+    services: dict[tuple[str, str | None, int], list[str]] = defaultdict(list)
+    for row in rows.get("services", ()):
+        if row["service_queue_id"] is not None:
+            services[(*unit_of(row), row["service_queue_id"])].append(row["name"])
+    ids = {(row["instance_name"], row["database_id"]): row["name"] for row in rows.get("databases", ())}
+    waiting: Counter[tuple[str, str | None, int]] = Counter()
+    states: dict[tuple[str, str | None, int], str | None] = {}
+    for row in rows.get(MONITORS, ()):
+        if row["queue_id"] is not None:
+            database = ids.get((row["instance_name"], row["database_id"]))
+            key = (row["instance_name"], database, row["queue_id"])
+            waiting[key] += row["tasks_waiting"] or 0
+            states[key] = row["state"]
+    for row in rows.get("service_queues", ()):
+        if row["name"] is None:
+            continue
+        key = (*unit_of(row), row["object_id"])
+        is_watched = (row["instance_name"], None) in units.get(MONITORS, ())
+        yield {
+            **{name: row[name] for name in _OWN},
+            "service_names": list(services.get(key, ())),
+            "tasks_waiting": waiting[key] if is_watched else None,
+            "monitor_state": states.get(key),
+        }
+
+
+def list_counts(rows: Mapping[str, Sequence[TableRow]]) -> Iterator[TableRow]:
+    """Yield the numbers of conversation endpoints that the queries exported, by state and services."""
+    for row in rows.get("endpoint_counts", ()):
+        if row["state"] and row["endpoints"]:
+            yield {name: row[name] for name in _COUNTED}
