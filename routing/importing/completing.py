@@ -106,7 +106,6 @@ def _complete(opener: TableOpener, config: Config, unfinished: UnfinishedImport)
 
 
 def _decode(store: stored_tables.StoredTables, unfinished: UnfinishedImport, key: str) -> TableChanges:
-    """Decode an import's changes to one table. Raises UnfitError."""
     parts = store.rows(JOURNAL, {"import_id": [unfinished.import_id], "table_key": [key]})
     return decode_changes(unfinished, key, parts, stored_tables.find_id(store, key))
 

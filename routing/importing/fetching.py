@@ -88,7 +88,6 @@ class _Fetcher:
 
 
 def _in_order(listing: Folder | ListedFile | None) -> Iterator[ListedFile]:
-    """Yield the files, in the order in which they are read."""
     if isinstance(listing, ListedFile):
         yield listing
     elif listing is not None:

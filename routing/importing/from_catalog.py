@@ -145,7 +145,6 @@ def _bring_export(
 
 
 def _digests(export: CatalogExport, addresses: Sequence[str]) -> Callable[[str, Unit], str]:
-    """Return the function from a view and a covered unit to the digest of its rows."""
     rows: defaultdict[tuple[str, Unit], list[TableRow]] = defaultdict(list)
     for view, of_view in export.rows.items():
         for row in of_view:
@@ -264,7 +263,6 @@ def _dialog_changes(
 
 
 def _added_rows(store: stored_tables.StoredTables, covered: CoveredRows) -> dict[str, TableChanges]:
-    """Return the messages and observations that their tables lack."""
     messages, observed = covered.rows.get("messages", []), covered.rows.get("observed_routing", [])
     ids = store.find_message_ids(messages)
     new = {

@@ -181,7 +181,6 @@ _SHOWN, _BEFORE = 100, 40
 
 
 def _around(text: str) -> str:
-    """Return the part of a long text in which its first half character stands."""
     half_character = _HALF.search(text)
     start = max((half_character.start() if half_character else 0) - _BEFORE, 0)
     return f"…{text[start : start + _SHOWN]}…"
@@ -246,7 +245,6 @@ class _Listing(Generic[_Place]):
             raise InputError(why, "name a folder with only exports")
 
     def _why_not(self, entry: _Place) -> str | None:
-        """Return why an entry is neither followed nor read; None where it is."""
         if not is_writable(entry.name):
             return "not read, its name is not UTF-8"
         if entry.name in _PACKAGES:

@@ -21,6 +21,7 @@ from typing import Any
 
 from routing.delta.counted_runs import newer_than, release
 from routing.importing.history import TableChanges
+from routing.importing.import_files import is_writable
 from routing.schemas import TABLES, ArrayOf, ColumnKind, Schema
 from routing.terms import JsonObject, TableRow
 
@@ -188,10 +189,11 @@ def _decode_part(unfinished: UnfinishedImport, part: TableRow) -> JsonObject:
     name = f"part {part['part']} of tables.{part['table_key']}"
     text = str(part["rows"])
     try:
-        whole = _as_object(json.loads(text))
+        whole: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UnfitError(f"{name} cannot be read") from error
-    if "table_id" not in whole or not all(isinstance(whole.get(name), list) for name in ("columns", "rows")):
+    is_object = isinstance(whole, dict) and "table_id" in whole
+    if not is_object or not all(isinstance(whole.get(name), list) for name in ("columns", "rows")):
         raise UnfitError(f"{name} cannot be read")
     if "parts" not in whole and "digest" not in whole and newer_than("0.2.0", unfinished.releases) is None:
         return whole
@@ -201,10 +203,6 @@ def _decode_part(unfinished: UnfinishedImport, part: TableRow) -> JsonObject:
     if whole["parts"] != len(unfinished.parts):
         raise UnfitError(f"the journal has {len(unfinished.parts)} of its {whole['parts']} parts")
     return whole
-
-
-def _as_object(value: Any) -> JsonObject:
-    return value if isinstance(value, dict) else {}
 
 
 def _decode_rows(key: str, columns: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Iterator[TableRow]:
@@ -228,8 +226,6 @@ def _decode_rows(key: str, columns: Sequence[Any], rows: Iterable[Sequence[Any]]
         yield row
 
 
-# Half of a character, which JSON can name and no table can hold.
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _TYPES = {
     ColumnKind.STRING: str,
     ColumnKind.INT: int,
@@ -246,7 +242,8 @@ def _fits(value: Any, kind: Any, is_nullable: bool) -> bool:
         return isinstance(value, list) and all(_fits(element, kind.element, is_nullable=True) for element in value)
     if kind == ColumnKind.TIMESTAMP:
         return isinstance(value, datetime) and value.tzinfo is not None
-    is_right = type(value) is _TYPES[kind] and not (isinstance(value, str) and _SURROGATE.search(value))
+    # JSON can name half of a character, which no table can hold.
+    is_right = type(value) is _TYPES[kind] and is_writable(value)
     return is_right and (type(value) is not int or abs(value) < 1 << (31 if kind == ColumnKind.INT else 63))
 
 

@@ -52,7 +52,6 @@ def _version(written: str) -> tuple[int, ...]:
 
 
 def _order(path: PurePosixPath, *, has_up: bool) -> Key:
-    """Return the key of a file, by its path in the folder."""
     folders = [_folder_key(name, has_up=has_up) for name in path.parts[:-1]]
     flyway, when = _FLYWAY.fullmatch(path.stem), _deployed(path)
     in_folders = (*folders, (len(_FOLDERS), natural_key(path.stem)))
@@ -275,7 +274,6 @@ def _find_environments(
 
 
 def _count_common_folders(paths: Sequence[PurePosixPath]) -> int:
-    """Count the folders that all paths begin with."""
     levels = zip(*(path.parts[:-1] for path in paths), strict=False)
     return len(list(takewhile(lambda names: len(set(names)) == 1, levels)))
 

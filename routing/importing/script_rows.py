@@ -166,7 +166,6 @@ def apply_in_turn(
 
 
 def _databases_of_routes(scripts: Iterable[TimedScript], spelling: NameSpelling, instance: str) -> set[str]:
-    """Return the databases with routes in scripts."""
     return {
         spelling.database(instance, statement.database)
         for timed_script in scripts
@@ -311,7 +310,6 @@ def _instance(instance: str, before: InstanceState, after: InstanceState) -> Tab
 
 
 def _touched(before: InstanceState, after: InstanceState) -> set[str]:
-    """Return the databases with changed routes."""
     return {route.database_name for route in set(before.routes) ^ set(after.routes)}
 
 
@@ -323,7 +321,6 @@ def _routes(
     times: Mapping[Unit, datetime],
     first: set[str],
 ) -> TableChanges:
-    """Return the history of the touched databases."""
     latest = max(times.values(), default=SINCE_EVER)
     # Dropping a database also drops its routes, at the time of the statements on the instance.
     covered: dict[Unit, datetime] = {(instance, name): times.get((instance, name), latest) for name in touched}

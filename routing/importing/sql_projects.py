@@ -160,8 +160,6 @@ def _variables(root: _Element, properties: dict[str, str]) -> dict[str, str]:
 
 
 class _ItemReader:
-    """Finds the files of a project's items."""
-
     def __init__(self, root: _Element, folder: FilePlace, properties: dict[str, str]) -> None:
         self._root, self._properties = root, properties
         sdks = [
@@ -210,7 +208,6 @@ class _ItemReader:
 
 
 def _name_in(folder: FilePlace, file: FilePlace) -> str:
-    """Return the path of a file in a folder, with slashes."""
     name = str(file) if str(folder) == "." else str(file).removeprefix(str(folder))
     return name.replace("\\", "/").lstrip("/")
 

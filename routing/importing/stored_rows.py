@@ -237,7 +237,6 @@ def _find_places(
 
 
 def _put_values(part: pyarrow.Table, key: str, rows: Sequence[TableRow]) -> pyarrow.Table:
-    """Replace this import's columns in rows of a table."""
     names, new_rows = spell(part), table_of(rows, TABLES[key])
     for name in new_rows.column_names:
         place = part.schema.get_field_index(names[name])
@@ -363,7 +362,6 @@ TableWriter = LocalWriter | SparkWriter
 
 @contextmanager
 def _phrase_failures(doing: str, key: str, location: TableLocation) -> Iterator[None]:
-    """Raise every failure inside as StorageError."""
     try:
         yield
     except Exception as error:

@@ -127,7 +127,6 @@ class StoredTables:
 
 
 def _read_digests(table: Table) -> Iterator[bytes]:
-    """Yield the digests of the events of a table of Arrow."""
     for batch in as_dataset(table).to_batches(columns=list(EVENT_KEY)):
         for instance, event_hash in zip(*(batch[name].to_pylist() for name in EVENT_KEY), strict=True):
             if event_hash is not None:

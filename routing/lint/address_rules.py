@@ -46,10 +46,7 @@ class RouteRow(NamedTuple):
         return finding(code, self.place, self.route.name, sentence, *values)
 
 
-RefusalCheck = Callable[[RouteRow], "LintFinding | None"]
-
-
-def empty_option(row: RouteRow) -> LintFinding | None:
+def empty_option(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     """Find SBR001: an option is empty text. An optional column reads it as null."""
     if "" not in row.options:
         return None
@@ -57,7 +54,7 @@ def empty_option(row: RouteRow) -> LintFinding | None:
     return row.finding("SBR001", "%s is empty text", " and ".join(empty))
 
 
-def too_long(row: RouteRow) -> LintFinding | None:
+def too_long(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     """Find SBR002: an option is longer than the catalog view's column, counted in UTF-16 units."""
     long = [
         f"{name} is longer than {longest} characters"
@@ -68,7 +65,7 @@ def too_long(row: RouteRow) -> LintFinding | None:
     return row.finding("SBR002", "%s", " and ".join(long)) if long else None
 
 
-def mirror_alone(row: RouteRow) -> LintFinding | None:
+def mirror_alone(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     """Find SBR003: a mirror address without service name or broker instance."""
     required = {"service name": row.route.service, "broker instance": row.route.broker}
     missing = [name for name, value in required.items() if value is None]
@@ -77,14 +74,14 @@ def mirror_alone(row: RouteRow) -> LintFinding | None:
     return row.finding("SBR003", "the mirror address is given without %s", " and ".join(missing))
 
 
-def broker_alone(row: RouteRow) -> LintFinding | None:
+def broker_alone(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     """Find SBR004: a broker instance without a service name, which matches in no step (D3)."""
     if row.route.broker is None or row.route.service is not None:
         return None
     return row.finding("SBR004", "broker instance %s is given without a service name", row.route.broker)
 
 
-def mirror_beside_keyword(row: RouteRow) -> LintFinding | None:
+def mirror_beside_keyword(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     """Find SBR005: LOCAL and TRANSPORT have no mirror, and are none."""
     mirror = row.route.mirror_address
     if mirror is None or not (_is_keyword(row.route.kind) or _is_keyword(kind_of(mirror))):
@@ -96,7 +93,7 @@ def _is_keyword(kind: AddressKind | None) -> bool:
     return kind in (AddressKind.LOCAL, AddressKind.TRANSPORT)
 
 
-def bad_address(row: RouteRow) -> LintFinding | None:
+def bad_address(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     """Find SBR006: an address is outside the grammar of tables.md. Others cover missing ones and keywords."""
     address, mirror = row.route.address, row.route.mirror_address
     if address and row.route.kind is None:
@@ -108,14 +105,14 @@ def bad_address(row: RouteRow) -> LintFinding | None:
     return row.finding("SBR006", "%s is not a valid address", wrong)
 
 
-def transport_with_service(row: RouteRow) -> LintFinding | None:
+def transport_with_service(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     """Find SBR007: TRANSPORT reads the address from any service's name."""
     if not is_transport(row.route) or row.route.service is None:
         return None
     return row.finding("SBR007", "address TRANSPORT is given with service name '%s'", row.route.service)
 
 
-def lifetime_range(row: RouteRow) -> LintFinding | None:
+def lifetime_range(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     """Find SBR008: the end lies before the beginning, or more seconds ahead than LIFETIME allows."""
     lifetime, valid_from = row.lifetime, row.route.live_from
     if lifetime is None:
@@ -130,7 +127,7 @@ def lifetime_range(row: RouteRow) -> LintFinding | None:
     return row.finding("SBR008", "lifetime %s is %s", utc(lifetime), why)
 
 
-def mirror_is_address(row: RouteRow) -> LintFinding | None:
+def mirror_is_address(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     """Find SBR009: one server cannot be its own mirror."""
     if row.route.mirror_address is None or row.route.compared_mirror != row.route.compared:
         return None
@@ -141,7 +138,7 @@ _REQUEST = matching.MatchKey(None, None)
 """The key of a message that no known object names. A route that matches it matches any message."""
 
 
-def configuration_with_broker(row: RouteRow) -> LintFinding | None:
+def configuration_with_broker(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     """Find SBR011: a request for a route carries no broker instance."""
     if row.route.broker is None or not matching.route_request(_REQUEST, row.route):
         return None
@@ -151,12 +148,6 @@ def configuration_with_broker(row: RouteRow) -> LintFinding | None:
 def catches_all(route: EstateRoute) -> bool:
     """Return True if a route is the LOCAL one for any service, as AutoCreatedLocal is."""
     return is_local(route) and matching.any_service(_REQUEST, route)
-
-
-REFUSAL_CHECKS: tuple[RefusalCheck, ...] = (
-    *(empty_option, too_long, mirror_alone, broker_alone, mirror_beside_keyword, bad_address),
-    *(transport_with_service, lifetime_range, mirror_is_address, configuration_with_broker),
-)
 
 
 _DAY = 86_400 * 1_000_000
@@ -179,18 +170,14 @@ class RouteSurroundings:
         return self.estate.instances[name] if name in self.estate.listed else None
 
 
-AddressCheck = Callable[[RouteRow, RouteSurroundings], "LintFinding | None"]
-
-
 def route_rows(estate: LintEstate, routes: TableColumns) -> Iterator[LintFinding]:
     """Find the faults of single rows of routes, those of their addresses included."""
     around = _surroundings(estate)
     for row in _rows(routes, estate.now):
-        findings = [check(row) for check in REFUSAL_CHECKS]
-        findings += [check(row, around) for check in ADDRESS_CHECKS]
-        if row.is_current:
-            findings += [check(row, around) for check in OF_CURRENT]
-        yield from (finding for finding in findings if finding is not None)
+        for check in (*_OF_ALL, *_OF_CURRENT) if row.is_current else _OF_ALL:
+            found = check(row, around)
+            if found is not None:
+                yield found
 
 
 def _surroundings(estate: LintEstate) -> RouteSurroundings:
@@ -344,9 +331,13 @@ def own_address(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     return row.finding("SBR037", "address '%s' is this instance's own: %s", row.route.address, consequence)
 
 
-ADDRESS_CHECKS: tuple[AddressCheck, ...] = (expired_route,)
+_Check = Callable[[RouteRow, RouteSurroundings], "LintFinding | None"]
+_OF_ALL: tuple[_Check, ...] = (
+    *(empty_option, too_long, mirror_alone, broker_alone, mirror_beside_keyword, bad_address),
+    *(transport_with_service, lifetime_range, mirror_is_address, configuration_with_broker, expired_route),
+)
 # Judge only versions that are valid now or later.
-OF_CURRENT: tuple[AddressCheck, ...] = (
+_OF_CURRENT: tuple[_Check, ...] = (
     *(near_miss, expires_soon, pinned_to_nobody, no_port, other_port, no_host, local_catch_all, own_address),
 )
 
@@ -372,5 +363,4 @@ def refused_rows(estate: LintEstate) -> Iterator[LintFinding]:
 
 
 def _undecoded(address: str | None) -> str | None:
-    """Return an address that is not UTF-8, or None for any other."""
     return address if isinstance(address, UndecodedText) else None

@@ -256,7 +256,6 @@ def open_to_one(estate: LintEstate, follower: OpenMessageFollower) -> Iterator[L
 
 
 def _sole_brokers(estate: LintEstate) -> dict[str, str]:
-    """Return the broker instance of each service that only databases with one id hold."""
     brokers_by_service: dict[str, set[str | None]] = {}
     for holder in estate.holders:
         if holder.service != BROKER_CONFIGURATION_SERVICE:
@@ -266,7 +265,6 @@ def _sole_brokers(estate: LintEstate) -> dict[str, str]:
 
 
 def _ends_at(follower: OpenMessageFollower, trace: MessageTrace, broker: str) -> bool:
-    """Return True if every path of a trace is delivered at a broker instance."""
     targets = [follower.target(path) for path in trace.hop_paths]
     return not trace.is_cut and all(target is not None and target[1] == broker for target in targets)
 
@@ -305,7 +303,6 @@ def lost_requests(estate: LintEstate, follower: OpenMessageFollower) -> Iterator
 
 
 def _is_lost(path: HopPath, estate: LintEstate) -> bool:
-    """Return True if a branch has a known end without a delivery."""
     if path.ending not in _STOPPED or path.instance is None:
         return False
     is_known = estate.instances[path.instance].is_forwarding_known

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from routing.lint.lint_estate import LintEstate, LintFinding, finding, is_users, list_names, sender_of
-from routing.lint.message_rules import OpenDialogs
+from routing.lint.message_rules import DialogGroup
 from routing.plan.paths import trace_open_messages, trace_request
 from routing.rules import text
 from routing.rules.choosing import is_local, is_transport
@@ -208,7 +208,6 @@ class _Reach:
         return self._services_from(frozenset(owners)) if owners and is_apart else set()
 
     def _owners(self, routes: Iterable[EstateRoute], service: str | None, sender: SqlInstance) -> set[str]:
-        """Return the instances at the addresses of routes, for a service."""
         owners: set[str] = set()
         for route in routes:
             named = None if service is None else text.address_in_name(service)
@@ -236,7 +235,6 @@ class _Reach:
         return self._services[owners]
 
     def _onward(self, name: str) -> frozenset[str]:
-        """Return the instances that one forwards to."""
         if name not in self._next:
             instance = self._network.instances[name]
             arrivals = instance.routes.get(ARRIVALS, {}) if instance.is_forwarding else {}
@@ -253,7 +251,7 @@ class _Reach:
 # Describe open dialogs that get several target endpoints, and count them.
 
 
-OpenDialogsOf = Callable[[Collection[str]], Sequence[OpenDialogs]]
+OpenDialogsOf = Callable[[Collection[str]], Sequence[DialogGroup]]
 """The open dialogs of messages to some services."""
 _SHOWN = 3
 
@@ -310,7 +308,6 @@ class _Risk(NamedTuple):
 def _dialogs_at_risk(
     follower: OpenMessageFollower, hazards: Hazards, dialogs_of: OpenDialogsOf
 ) -> dict[OpenChoice, _Risk]:
-    """Return the open dialogs by choice, for choices at the first instance and at later hops."""
     risks_by_choice: dict[OpenChoice, list[_Risk]] = {}
     for group in dialogs_of({choice.service for choice in hazards}):
         sender = follower.network.instances.get(group.instance)

@@ -105,7 +105,6 @@ class FileKnowledge:
         return self._behind[place]
 
     def _find_gaps(self, rests: RequiredKnowledge, instance: str, database: str | None) -> Iterator[SharedGaps]:
-        """Yield the gaps in the knowledge required for a database of an instance."""
         if rests.own_place:
             yield _set_of(self._knowledge.endpoint(instance))
         if rests.own_place or rests.in_scope:
@@ -125,7 +124,6 @@ class FileKnowledge:
 
     @cached_property
     def _services(self) -> dict[str, SharedGaps]:
-        """The gaps in the databases and services of each instance."""
         return {
             name: _set_of(self._knowledge.databases(name)) | {gap for gap in gaps if gap.missing in _OF_SERVICES}
             for name, gaps in self._gaps.items()

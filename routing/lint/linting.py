@@ -6,28 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from routing.lint import (
-    address_rules,
-    configuration_rules,
-    endpoint_hazards,
-    lint_estate,
-    message_rules,
-)
+from routing.lint import address_rules, configuration_rules, endpoint_hazards, lint_estate, message_rules
 from routing.lint.catalogue import BY_CODE, LintRule
 from routing.lint.configuration_rules import BalancedService
 from routing.lint.custom_rules import CustomRule, configuration_of, find_own
 from routing.lint.endpoint_hazards import Hazards, OpenDialogsOf, OpenMessageFollower, prove_hazards
 from routing.lint.lint_estate import LintEstate, LintFinding, estate_of
 from routing.lint.lint_settings import DEFAULT_DAYS, LintSettings, LintSuppression
-from routing.lint.message_rules import (
-    RebalancedDialogs,
-    RouteName,
-    open_dialogs,
-    read_changed_picks,
-    used_routes,
-)
+from routing.lint.message_rules import DialogGroup, RouteName, open_dialogs, read_changed_picks, used_routes
 from routing.lint.probing import ProbeAnswers, answers_of
 from routing.process import no_search_for_cycles
 from routing.result_schemas import FINDINGS, ROUTE_COVERAGE
@@ -40,22 +28,27 @@ from routing.terms import ReadRow, TableRow
 # Every family of findings, in one order; each is a named function from the evidence to findings.
 
 
+class ResolvedFacts(NamedTuple):
+    """The routes that resolved messages used, and what they show of their dialogs if that was read."""
+
+    used: set[RouteName]
+    changed: Sequence[DialogGroup] = ()
+    dialogs_of: OpenDialogsOf | None = None
+
+
 @dataclass(frozen=True)
 class LintEvidence:
     """The facts behind findings.
 
     ``hazards`` are the choices of open dialogs that lead to several targets, proved by following messages.
-    ``used``, ``changed`` and ``dialogs_of`` come from resolved messages, and are None or empty without them.
-    ``rows`` are the routes that are checked one at a time.
+    ``resolved`` is None without resolved messages. ``rows`` are the routes that are checked one at a time.
     """
 
     estate: LintEstate
     probe_answers: ProbeAnswers
     follower: OpenMessageFollower
     hazards: Hazards
-    used: set[RouteName] | None
-    changed: list[RebalancedDialogs]
-    dialogs_of: OpenDialogsOf | None
+    resolved: ResolvedFacts | None
     rows: TableColumns
 
     @cached_property
@@ -85,7 +78,7 @@ FAMILIES: dict[str, Callable[[LintEvidence], Iterable[LintFinding]]] = {
     ),
     "open routes to one": lambda evidence: configuration_rules.open_to_one(evidence.estate, evidence.follower),
     "several targets": lambda evidence: endpoint_hazards.several_targets(
-        evidence.follower, evidence.hazards, evidence.dialogs_of
+        evidence.follower, evidence.hazards, evidence.resolved and evidence.resolved.dialogs_of
     ),
     "shadowed routes": lambda evidence: configuration_rules.shadowed_routes(
         evidence.estate, evidence.probe_answers, evidence.balanced
@@ -95,9 +88,11 @@ FAMILIES: dict[str, Callable[[LintEvidence], Iterable[LintFinding]]] = {
         message_rules.torn_groups(evidence.estate) if "dialogs" in evidence.estate.tables else ()
     ),
     "unused routes": lambda evidence: (
-        () if evidence.used is None else message_rules.unused_routes(evidence.estate, evidence.used)
+        () if evidence.resolved is None else message_rules.unused_routes(evidence.estate, evidence.resolved.used)
     ),
-    "changed picks": lambda evidence: message_rules.changed_picks(evidence.changed),
+    "changed picks": lambda evidence: (
+        () if evidence.resolved is None else message_rules.changed_picks(evidence.resolved.changed)
+    ),
 }
 
 
@@ -115,7 +110,6 @@ def suppressed_of(findings: Iterable[LintFinding], suppress: Sequence[LintSuppre
 
 
 def _covers(suppression: LintSuppression, finding: LintFinding) -> bool:
-    """Return True if a suppression's every given part is the finding's."""
     parts = finding._asdict()
     return all(parts[name] == value for name, value in vars(suppression).items() if value is not None)
 
@@ -177,31 +171,23 @@ def lint(
     ``rules`` are custom ones (`lint_settings.load_rules`). Raises InputError for a missing table or column,
     RuleError if a rule fails.
     """
-    moment = micros_of(now)
-    return lint_columns(
-        lint_estate.columns(tables, moment),
-        moment,
-        LintSettings(tuple(suppress), expiring_within_days, tuple(rules)),
-        used=None if resolved is None else used_routes(resolved),
-        changed=[] if resolved is None else read_changed_picks(resolved),
-        dialogs_of=None if resolved is None else partial(open_dialogs, resolved),
-    )
+    moment, facts = micros_of(now), None
+    columns = lint_estate.columns(tables, moment)
+    if resolved is not None:
+        dialogs_of = partial(open_dialogs, resolved)
+        facts = ResolvedFacts(used_routes(resolved), read_changed_picks(resolved), dialogs_of)
+    settings = LintSettings(tuple(suppress), expiring_within_days, tuple(rules))
+    return lint_columns(columns, moment, settings, facts)
 
 
 def lint_columns(
     columns: Mapping[str, TableColumns],
     now: int,
     settings: LintSettings,
-    *,
-    used: set[RouteName] | None = None,
-    changed: Sequence[RebalancedDialogs] = (),
-    dialogs_of: OpenDialogsOf | None = None,
+    resolved: ResolvedFacts | None = None,
 ) -> LintResult:
-    """Lint columns of the tables in `lint_estate.READ`, at a moment (microseconds).
-
-    ``used`` are the routes that messages used. ``changed`` and ``dialogs_of`` describe their dialogs.
-    """
-    all_findings = find_all(columns, now, settings.expiring_within_days, used, changed, dialogs_of)
+    """Lint columns of the tables in `lint_estate.READ`, at a moment (microseconds)."""
+    all_findings = find_all(columns, now, settings.expiring_within_days, resolved)
     if settings.rules:
         all_findings |= find_own(settings.rules, configuration_of(columns, now))
     suppressed, kinds = suppressed_of(all_findings, settings.suppress), kinds_with(settings.rules)
@@ -209,8 +195,8 @@ def lint_columns(
         findings=rows_of(all_findings - suppressed, kinds),
         suppressed=rows_of(suppressed, kinds),
         coverage=None
-        if used is None
-        else SchemaRows(ROUTE_COVERAGE, tuple(message_rules.coverage(columns["routes"], used))),
+        if resolved is None
+        else SchemaRows(ROUTE_COVERAGE, tuple(message_rules.coverage(columns["routes"], resolved.used))),
     )
 
 
@@ -218,9 +204,7 @@ def find_all(
     columns: Mapping[str, TableColumns],
     now: int,
     days: int = DEFAULT_DAYS,
-    used: set[RouteName] | None = None,
-    changed: Sequence[RebalancedDialogs] = (),
-    dialogs_of: OpenDialogsOf | None = None,
+    resolved: ResolvedFacts | None = None,
     rows: TableColumns | None = None,
 ) -> set[LintFinding]:
     """Find all findings in columns of the tables in `lint_estate.READ`, at a moment (microseconds).
@@ -232,9 +216,7 @@ def find_all(
         route_rows = columns["routes"] if rows is None else rows
         follower = OpenMessageFollower(estate)
         hazards = prove_hazards(estate, follower)
-        evidence = LintEvidence(
-            estate, answers_of(estate), follower, hazards, used, list(changed), dialogs_of, route_rows
-        )
+        evidence = LintEvidence(estate, answers_of(estate), follower, hazards, resolved, route_rows)
         return {finding for family in FAMILIES.values() for finding in family(evidence)}
 
 

@@ -74,15 +74,11 @@ def routed_here(verdict: ProbeVerdict, search: RouteSearch, by: RouteReferrer) -
 
 def not_forwarded(verdict: ProbeVerdict, search: RouteSearch, *, is_known: bool) -> LintFinding:
     """Find SBR025 and SBR040: a route of msdb leads on, and forwarding is off, or is taken to be off."""
-    if is_known:
-        return finding(
-            "SBR025",
-            verdict.place,
-            search.route_name,
-            "messages that arrive for it are dropped: forwarding is off",
-        )
-    sentence = "messages that arrive for it are dropped if forwarding is off, which is not known and assumed"
-    return finding("SBR040", verdict.place, search.route_name, sentence)
+    code, sentence = "SBR025", "messages that arrive for it are dropped: forwarding is off"
+    if not is_known:
+        code = "SBR040"
+        sentence = "messages that arrive for it are dropped if forwarding is off, which is not known and assumed"
+    return finding(code, verdict.place, search.route_name, sentence)
 
 
 def arrives_open(estate: LintEstate, verdict: ProbeVerdict, search: RouteSearch) -> Iterator[LintFinding]:
@@ -106,9 +102,8 @@ def arrives_open(estate: LintEstate, verdict: ProbeVerdict, search: RouteSearch)
 
 def _takes_bound(estate: LintEstate, question: ProbeQuestion) -> bool:
     """Return True if a message that is bound to the id of a holder of its service is delivered."""
-    brokers = {holder.broker for holder in estate.instances[question.instance].holders_of(question.service)} - {
-        None
-    }
+    holders = estate.instances[question.instance].holders_of(question.service)
+    brokers = {holder.broker for holder in holders} - {None}
     searches = (search for broker in brokers for search in searches_of(estate, question._replace(broker=broker)))
     return any(search.end.outcome is Outcome.DELIVERED and not search.asks for search in searches)
 
@@ -234,7 +229,6 @@ def _forwarding(
 
 
 def _reach(starts: Iterable[str], forwards: Callable[[str], set[str]]) -> list[Edge]:
-    """Return the hops that a message can take from any of the instances."""
     reached, edges = set(starts), []
     ahead = list(reached)
     while ahead:
@@ -277,21 +271,8 @@ _SENDER = ("instance_name", "database_name", "to_service_name")
 _CONVERSATION = "conversation_id"
 
 
-class RebalancedDialogs(NamedTuple):
-    """Open dialogs of a scope to a service that were balanced to several ids: their number and the first id."""
-
-    instance: str
-    database: str
-    service: str
-    dialogs: int
-    first: str
-
-
-class OpenDialogs(NamedTuple):
-    """Dialogs of a database to a service that send messages without a broker instance.
-
-    It has their number and the first id.
-    """
+class DialogGroup(NamedTuple):
+    """Dialogs of a scope to a service that have a property: their number and the first id."""
 
     instance: str
     database: str
@@ -320,24 +301,24 @@ def routes_in_use(resolved: TrafficTable) -> set[RouteName]:
     return {route for route in used if route[2] is not None}
 
 
-def read_changed_picks(resolved: Table) -> list[RebalancedDialogs]:
+def read_changed_picks(resolved: Table) -> list[DialogGroup]:
     """Return the scopes and services whose open dialogs were balanced to different broker instances."""
     balanced = {"matching_step": [int(MatchingStep.BALANCED)]}
     dialogs = open_traffic(resolved).groups(
         (*_SENDER, _CONVERSATION, "is_initiator"), varying="broker_instance", only=balanced
     )
-    scopes: dict[tuple[Any, ...], RebalancedDialogs] = {}
+    scopes: dict[tuple[Any, ...], DialogGroup] = {}
     for instance, database, service, count, first in (
         dialogs.groups(_SENDER, least=(_CONVERSATION,)).rows().rows(*_SENDER, COUNT, f"min_{_CONVERSATION}")
     ):
         scope = (instance, MSDB if database is None else database, service)
         # What arrived and what msdb sent is of one scope.
-        known_dialogs = scopes.get(scope, RebalancedDialogs(*scope, 0, first))
-        scopes[scope] = RebalancedDialogs(*scope, known_dialogs.dialogs + count, min(known_dialogs.first, first))
+        known_dialogs = scopes.get(scope, DialogGroup(*scope, 0, first))
+        scopes[scope] = DialogGroup(*scope, known_dialogs.dialogs + count, min(known_dialogs.first, first))
     return list(scopes.values())
 
 
-def open_dialogs(resolved: Table, services: Collection[str]) -> list[OpenDialogs]:
+def open_dialogs(resolved: Table, services: Collection[str]) -> list[DialogGroup]:
     """Return the open dialogs to some services, by the databases that begin them.
 
     A dialog is open if a message of its initiator was sent by a route without broker instance, and the dialog is
@@ -352,7 +333,7 @@ def open_dialogs(resolved: Table, services: Collection[str]) -> list[OpenDialogs
     dialogs = open_traffic(resolved).groups((*_SENDER, _CONVERSATION), only=is_open)
     counted = dialogs.groups(_SENDER, least=(_CONVERSATION,)).rows()
     groups = counted.rows(*_SENDER, COUNT, f"min_{_CONVERSATION}")
-    return [OpenDialogs(*group) for group in groups if group[1] is not None]
+    return [DialogGroup(*group) for group in groups if group[1] is not None]
 
 
 def route_names(routes: TableColumns) -> set[RouteName]:
@@ -377,7 +358,7 @@ def unused_routes(estate: LintEstate, used: set[RouteName]) -> Iterator[LintFind
         yield finding("SBR028", (instance, database), name, "no message used it")
 
 
-def changed_picks(changed: list[RebalancedDialogs]) -> Iterator[LintFinding]:
+def changed_picks(changed: Iterable[DialogGroup]) -> Iterator[LintFinding]:
     """Find SBR039: messages of one open dialog were sent to different broker instances.
 
     Each scope and service has one finding.

@@ -174,12 +174,10 @@ def _for_routes(
 
 
 def _named_routes(estate: LintEstate) -> Iterator[LiveRoute]:
-    """Yield routes to other places, by service name."""
     return (live for live in estate.live_routes if is_network(live.route) and live.route.service is not None)
 
 
 def _leading(estate: LintEstate) -> Iterator[tuple[LiveRoute, str]]:
-    """Yield named routes with the other instances at their address."""
     for live in _named_routes(estate):
         for place in estate.owners(live.instance, live.route.compared):
             if place.name != live.instance:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from math import isfinite
-from typing import Protocol
 
 from routing.errors import InputError, quote
+from routing.importing.catalog.culture_times import CultureForm, DateFormat, read_micros
 from routing.importing.catalog.views import CellKind
 from routing.render.wording import format_time
 from routing.rules.text import is_guid, printed_guid
@@ -43,6 +43,10 @@ _GUID_BYTES = 16
 _BIGINT = 2**63
 
 
+TimeForm = CultureForm | DateFormat
+"""Another form of times than ISO 8601."""
+
+
 def read_cell(cell: object, kind: CellKind, form: TimeForm | None = None) -> object:
     """Return a cell's value. It is None for NULL, and for empty text unless the column has texts.
 
@@ -59,17 +63,6 @@ def read_cell(cell: object, kind: CellKind, form: TimeForm | None = None) -> obj
         moment = time(cell, form)
         return moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
     return _READERS[kind](cell)
-
-
-class TimeForm(Protocol):
-    """Another form of times than ISO 8601."""
-
-    @property
-    def text(self) -> str:
-        """The form, as ``--date-format`` takes it."""
-
-    def read(self, text: str) -> datetime | None:
-        """Return a time, or None if the text has another form. Raises ValueError if it is not a time."""
 
 
 def is_iso_time(text: str) -> bool:
@@ -124,10 +117,8 @@ def _iso_time(text: str, form: TimeForm | None) -> datetime:
         raise ValueError(f"{quote(text)} is not a time of the form 2026-01-05 12:00:00 {format_hint}")
     year, month, day, hour, minute, second, fraction, utc, sign, hours, minutes = match.groups()
     try:
-        # The tools write seven digits of a second, the tables hold six.
-        micros = int((fraction or "0").ljust(6, "0")[:6])
         parts = (int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
-        local = datetime(*parts, micros)
+        local = datetime(*parts, read_micros(fraction))
         if not utc and not sign:
             return local
         offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))

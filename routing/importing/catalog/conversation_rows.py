@@ -121,7 +121,6 @@ def reject_without_endpoint(covered: CoveredRows) -> None:
 
 
 def _why_without_endpoint(covered: CoveredRows, row: TableRow) -> str:
-    """Return the reason why a message has no dialog: endpoints not exported, or none with its handle."""
     instance, database = row["instance_name"], row["database_name"]
     if (instance, database) not in covered.units.get("conversation_endpoints", {}):
         return f"sys.conversation_endpoints of {instance}.{database} is missing: export it as well"
@@ -140,7 +139,6 @@ _OBSERVATION = (
 
 
 def _message(row: TableRow, endpoint: TableRow) -> tuple[object, ...]:
-    """Return the values of ``_MESSAGE``."""
     known_by = {
         "instance_name": row["instance_name"],
         "database_name": row["database_name"],
@@ -174,7 +172,6 @@ class _StatusTexts:
 
 
 def _observe(row: TableRow, message: TableRow, statuses: _StatusTexts) -> tuple[object, ...]:
-    """Return the values of ``_OBSERVATION``."""
     status, number, said_outcome = statuses.of_row(row)
     return (
         *(message[name] for name in (*_KNOWN_BY, "message_id", "observed_at")),

@@ -55,7 +55,6 @@ def instances(
 
 
 def _addresses(covered: CoveredRows, row: TableRow, ports: Mapping[tuple[str, int], TableRow]) -> list[str]:
-    """Write ``tcp://NAME:PORT`` for each name of the machine and its listeners."""
     listening = ports.get((row["instance_name"], row["endpoint_id"]), {})
     port = row["port"] if listening.get("port") is None else listening["port"]
     if row["endpoint_id"] is None:
@@ -137,7 +136,6 @@ def _add_distinct(
 
 
 def _spell(export: CatalogExport, spelling: NameSpelling) -> None:
-    """Write the names of all rows in one spelling."""
     for row in export.rows.get("databases", []):
         row["instance_name"] = spelling.instance(row["instance_name"])
     names = [row for row in export.rows.get("databases", []) if MARKER not in row]

@@ -240,7 +240,6 @@ def _read(match: re.Match[str], order: str) -> datetime:
 
 
 def _month_of(name: str) -> int:
-    """Return the number of a month by its name, or the beginning of it. Raises ValueError."""
     months = [number for number, month in enumerate(MONTHS, start=1) if month.startswith(name.lower())]
     if not months:
         raise ValueError("no month")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+_DEFINITION, _STATE = "VIEW ANY DEFINITION", "VIEW SERVER STATE"
+
 
 class EvidenceView(NamedTuple):
     """A view with the names of its columns by kind. ``known_by`` identifies it in a file with another name.
@@ -17,21 +19,18 @@ class EvidenceView(NamedTuple):
     name: str
     known_by: str
     purpose: str
-    permission: str
     texts: str
     integers: str = ""
     flags: str = ""
+    permission: str = _DEFINITION
     per_database: bool = True
 
-
-_DEFINITION, _STATE = "VIEW ANY DEFINITION", "VIEW SERVER STATE"
 
 EVIDENCE_VIEWS = (
     EvidenceView(
         "service_queues",
         "name is_receive_enabled is_enqueue_enabled",
         "whether the queue is on, how full it is and which procedure reads it",
-        _DEFINITION,
         texts="schema_name name activation_procedure execute_as_name",
         integers="object_id max_readers messages",
         flags="is_activation_enabled is_receive_enabled is_enqueue_enabled is_poison_message_handling_enabled"
@@ -41,7 +40,7 @@ EVIDENCE_VIEWS = (
         "dm_broker_queue_monitors",
         "queue_id last_activated_time tasks_waiting",
         "whether a program waits for the messages of the queue",
-        _STATE,
+        permission=_STATE,
         texts="state last_empty_rowset_time last_activated_time",
         integers="database_id queue_id tasks_waiting",
         per_database=False,
@@ -50,7 +49,6 @@ EVIDENCE_VIEWS = (
         "endpoint_counts",
         "state far_service endpoints",
         "how many conversation endpoints there are in each state",
-        _DEFINITION,
         texts="state service_name far_service",
         integers="endpoints",
         flags="is_initiator",
@@ -59,7 +57,6 @@ EVIDENCE_VIEWS = (
         "certificates",
         "name certificate_id pvt_key_encryption_type_desc",
         "whose certificates are there, and whether they are valid",
-        _DEFINITION,
         texts="name subject issuer_name start_date expiry_date pvt_key_encryption_type_desc user_name",
         integers="certificate_id principal_id",
     ),
@@ -67,7 +64,6 @@ EVIDENCE_VIEWS = (
         "remote_service_bindings",
         "name remote_service_name is_anonymous_on",
         "which user a dialog with encryption takes",
-        _DEFINITION,
         texts="name remote_service_name user_name",
         flags="is_anonymous_on",
     ),
@@ -75,7 +71,6 @@ EVIDENCE_VIEWS = (
         "database_permissions",
         "class_desc permission_name object_name grantee_name",
         "who may send to the service",
-        _DEFINITION,
         texts="class_desc permission_name state_desc object_name grantee_name",
     ),
     EvidenceView(
@@ -89,7 +84,6 @@ EVIDENCE_VIEWS = (
         "server_permissions",
         "class_desc permission_name endpoint_name grantee_name",
         "who may connect to the endpoint",
-        _DEFINITION,
         texts="class_desc permission_name state_desc endpoint_name grantee_name",
         per_database=False,
     ),
@@ -97,7 +91,6 @@ EVIDENCE_VIEWS = (
         "symmetric_keys",
         "name symmetric_key_id",
         "whether the database has a master key",
-        _DEFINITION,
         texts="name",
         integers="symmetric_key_id",
     ),
@@ -105,7 +98,6 @@ EVIDENCE_VIEWS = (
         "database_mirroring",
         "database_id mirroring_role_desc mirroring_partner_instance",
         "which partner of a mirroring session is the principal",
-        _DEFINITION,
         texts="name mirroring_state_desc mirroring_role_desc mirroring_partner_instance",
         integers="database_id",
         per_database=False,
@@ -114,7 +106,7 @@ EVIDENCE_VIEWS = (
         "availability_replicas",
         "replica_server_name role_desc",
         "which replica of an availability group is the primary",
-        _STATE,
+        permission=_STATE,
         texts="group_name replica_server_name role_desc endpoint_url",
         flags="is_local",
         per_database=False,
@@ -123,7 +115,6 @@ EVIDENCE_VIEWS = (
         "availability_group_listeners",
         "dns_name port",
         "which names lead to the primary of an availability group",
-        _DEFINITION,
         texts="group_name dns_name",
         integers="port addresses",
         per_database=False,
@@ -132,7 +123,7 @@ EVIDENCE_VIEWS = (
         "dm_broker_connections",
         "is_accept login_state_desc principal_name",
         "which connections are open, and how far their logins came",
-        _STATE,
+        permission=_STATE,
         texts="state_desc login_state_desc principal_name remote_user_name connect_time last_activity_time",
         flags="is_accept",
         per_database=False,
@@ -141,7 +132,7 @@ EVIDENCE_VIEWS = (
         "dm_broker_forwarded_messages",
         "adjacent_broker_address",
         "which messages the instance forwards now",
-        _STATE,
+        permission=_STATE,
         texts="to_service_name to_broker_instance from_service_name adjacent_broker_address conversation_id",
         integers="hops_remaining message_sequence_number",
         per_database=False,
@@ -150,7 +141,7 @@ EVIDENCE_VIEWS = (
         "server_properties",
         "engine_edition product_version",
         "which edition and version the instance is",
-        "none",
+        permission="none",
         texts="machine_name full_name edition product_version",
         integers="engine_edition",
         per_database=False,
@@ -159,7 +150,7 @@ EVIDENCE_VIEWS = (
         "error_log",
         "log_date text",
         "what the instance wrote about Service Broker in the last 7 days",
-        "EXECUTE on master.sys.xp_readerrorlog, or membership in securityadmin",
+        permission="EXECUTE on master.sys.xp_readerrorlog, or membership in securityadmin",
         texts="log_date text",
         per_database=False,
     ),
@@ -167,7 +158,7 @@ EVIDENCE_VIEWS = (
         "broker_events",
         "event_name event_data",
         "which messages the instance threw away, if it runs the session of sbroute import queries --events",
-        _STATE,
+        permission=_STATE,
         texts="event_name event_data",
         per_database=False,
     ),
@@ -175,7 +166,7 @@ EVIDENCE_VIEWS = (
         "export_errors",
         "part of_database error_number",
         "which parts of an export were refused",
-        "none",
+        permission="none",
         texts="part of_database message",
         integers="error_number left_out",
         per_database=False,

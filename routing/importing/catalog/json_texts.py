@@ -1,24 +1,253 @@
-"""Read FOR JSON as the tools write it: one text in rows of 2,033 characters, under a header or under none."""
+"""Read the JSON of files: objects one after another, and the one text that FOR JSON breaks into many rows.
+
+Values go into columns as they are read, so that a large file is never in memory as objects. FOR JSON is written as
+the tools do: one text in rows of 2,033 characters, under a header or under none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import cast
 
-from routing.importing.catalog.json_rows import (
-    NO_OBJECT,
-    ClashingObject,
-    JsonReader,
-    JsonRows,
-    Lines,
-    unwrapped,
-    value_of,
-)
+from routing.importing.catalog.cell_rows import SharedTexts
 from routing.importing.catalog.printed_lines import are_dashes, is_remark, lines_of
 from routing.importing.catalog.text_lines import unquoted
-from routing.importing.catalog.views import ResultSet
+from routing.importing.catalog.views import VIEW_NAME, ResultSet, fold_columns
 from routing.importing.import_faults import unreadable_file
 from routing.importing.tsql.script_statements import length
+
+_BETWEEN = re.compile(r"[\s,]*")
+_BLANKS = re.compile(r"[ \t\n\r]*")
+NO_OBJECT = "it is not a JSON object"
+_NO_VALUE = (ValueError, RecursionError)
+_AT_ONCE = 1_000
+
+
+class ClashingObject(str):
+    """Stands for an object with several values of one key, which it says."""
+
+
+def _as_row(pairs: list[tuple[str, object]]) -> dict[str, object] | ClashingObject:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        clash = next((name for name, cell in pairs if cell != row[name]), None)
+        if clash is not None:
+            return ClashingObject(f"{clash} is in it several times, and the values differ")
+    return row
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_as_row)
+
+Lines = list[tuple[int, str]]
+"""Lines with their numbers; blank ones are left out."""
+_Row = Mapping[str, object]
+
+
+class JsonRows:
+    """The rows of a document as they come, by the view that they name, in lower case.
+
+    A value that is not an object belongs to the row before it.
+    """
+
+    def __init__(self, texts: SharedTexts, *, is_plain: bool) -> None:
+        self._texts, self._is_plain = texts, is_plain
+        self._last: str | None = None
+        self._by_view: dict[str | None, ResultSet] = {}
+        self._before: list[tuple[int, str]] = []
+
+    def add(self, numbers: Sequence[int], values: Sequence[object]) -> None:
+        """Add some values."""
+        places = [place for place, value in enumerate(values) if not isinstance(value, dict)]
+        start = 0
+        for place in (*places, len(values)):
+            rows = values[start:place]
+            if rows:
+                self._take(numbers[start:place], cast("Sequence[_Row]", rows))
+            if place < len(values):
+                rejected = self._by_view[self._last].rejected if self._by_view else self._before
+                value = values[place]
+                why = str(value) if isinstance(value, ClashingObject) else NO_OBJECT
+                rejected.append((numbers[place], why))
+            start = place + 1
+
+    def append(self, other: JsonRows) -> None:
+        """Add the rows of the next document."""
+        self.add([number for number, _ in other._before], [None] * len(other._before))
+        for view, part in other._by_view.items():
+            own_part = self._by_view.setdefault(view, part)
+            if own_part is not part:
+                own_part.columns = tuple(dict.fromkeys((*own_part.columns, *part.columns)))
+                own_part.rows.take_over(part.rows)
+                own_part.rejected += part.rejected
+                own_part.is_joined = True
+            self._last = other._last
+
+    def note_joined(self) -> None:
+        """Note that the rows were in several results."""
+        for part in self._by_view.values():
+            part.is_joined = True
+
+    def sets(self) -> list[ResultSet]:
+        """Return the result sets, without any row an empty one."""
+        sets = list(self._by_view.values()) or [ResultSet((), omits_null=True)]
+        sets[0].rejected[:0] = self._before
+        return sets
+
+    def _take(self, numbers: Sequence[int], rows: Sequence[_Row]) -> None:
+        shapes = dict.fromkeys(map(tuple, rows))
+        written = list(dict.fromkeys(chain.from_iterable(shapes)))
+        names = dict(zip(written, fold_columns(written), strict=True))
+        if len(set(names.values())) < len(names):
+            self.add(numbers, [_as_row([(names[name], cell) for name, cell in row.items()]) for row in rows])
+            return
+        views = _views(rows, names)
+        self._last = views[-1]
+        for view in dict.fromkeys(views):
+            places = [place for place, own in enumerate(views) if own == view]
+            if len(places) == len(rows):
+                self._take_of_view(view, numbers, rows, shapes, names)
+            else:
+                own_rows = [rows[place] for place in places]
+                own_shapes = dict.fromkeys(map(tuple, own_rows))
+                self._take_of_view(view, [numbers[place] for place in places], own_rows, own_shapes, names)
+
+    def _take_of_view(
+        self,
+        view: str | None,
+        numbers: Sequence[int],
+        rows: Sequence[_Row],
+        shapes: Collection[tuple[str, ...]],
+        names: Mapping[str, str],
+    ) -> None:
+        own_names = dict.fromkeys(chain.from_iterable(shapes))
+        if len(shapes) == 1:
+            cells = zip(*(row.values() for row in rows), strict=True)
+            columns = dict(zip((names[name] for name in own_names), cells, strict=True))
+        else:
+            columns = {names[name]: tuple(row.get(name) for row in rows) for name in own_names}
+        columns = {name: _without_objects(cells) for name, cells in columns.items()}
+        part = self._by_view.setdefault(view, ResultSet((), omits_null=True))
+        part.columns = tuple(dict.fromkeys((*part.columns, *columns)))
+        part.rows.add(numbers, columns, self._texts, is_plain=self._is_plain)
+
+
+def _views(rows: Sequence[_Row], names: Mapping[str, str]) -> list[str | None]:
+    """Return the view that each row names, in lower case."""
+    written = next((name for name, lowered in names.items() if lowered == VIEW_NAME), None)
+    cells = (None if written is None else row.get(written) for row in rows)
+    return [cell.lower() if isinstance(cell, str) else None for cell in cells]
+
+
+def _without_objects(cells: tuple[object, ...]) -> tuple[object, ...]:
+    # ConvertTo-Json of Windows PowerShell writes NULL as an empty object.
+    return tuple(None if cell == {} else cell for cell in cells) if dict in map(type, cells) else cells
+
+
+class JsonReader:
+    """Reads the JSON documents of one file. Their rows share equal texts."""
+
+    def __init__(self, text: str) -> None:
+        # Half a character may be written as an escape.
+        self._is_plain = text.isascii() and "\\u" not in text
+        self._texts = SharedTexts()
+
+    def _rows(self) -> JsonRows:
+        return JsonRows(self._texts, is_plain=self._is_plain)
+
+    def by_lines(self, lines: Lines) -> JsonRows:
+        """Read one value a line; a line that is not JSON counts as a value that is not an object."""
+        rows = self._rows()
+        for start in range(0, len(lines), _AT_ONCE):
+            chunk = lines[start : start + _AT_ONCE]
+            rows.add([number for number, _ in chunk], [value_of(line) for _, line in chunk])
+        return rows
+
+    def whole(self, text: str | None) -> JsonRows | None:
+        """Read all consecutive values, with or without commas; None where something else does.
+
+        The values in an array count each by itself, and so do the rows of ``FOR JSON …, ROOT('name')``.
+        """
+        if text is None:
+            return None
+        rows, arrays = self._rows(), list[int]()
+        try:
+            values, first = _values(text, arrays), 1
+            while chunk := list(islice(values, _AT_ONCE)):
+                rows.add(range(first, first + len(chunk)), chunk)
+                first += len(chunk)
+        except _NO_VALUE:
+            return None
+        if len(arrays) > 1:
+            rows.note_joined()
+        return rows
+
+
+def value_of(line: str) -> object:
+    """Return the value that a line is; None where it is none."""
+    line = line.strip(" \t\r\n")
+    try:
+        value, end = _DECODER.raw_decode(line)
+    except _NO_VALUE:
+        return None
+    return value if end == len(line) else None
+
+
+def unwrapped(value: object) -> list[object] | None:
+    """Return the rows of ``FOR JSON …, ROOT('name')``; None for anything else."""
+    if isinstance(value, dict) and len(value) == 1:
+        (rows,) = value.values()
+        if isinstance(rows, list) and all(isinstance(row, (dict, ClashingObject)) for row in rows):
+            return rows
+    return None
+
+
+def _values(text: str, arrays: list[int]) -> Iterator[object]:
+    """Yield the values of a text; ``arrays`` gets the places of its arrays that are not empty.
+
+    Raises ValueError, RecursionError if there is anything else between them.
+    """
+    position = _end_of(_BETWEEN.match(text, 0))
+    while position < len(text):
+        if text[position] == "[":
+            start, position = position, (yield from _elements(text, position + 1))
+            if _end_of(_BLANKS.match(text, start + 1)) < position - 1:
+                arrays.append(start)
+        else:
+            value, position = _DECODER.raw_decode(text, position)
+            rows = unwrapped(value)
+            if rows:
+                arrays.append(position)
+            yield from [value] if rows is None else rows
+        position = _end_of(_BETWEEN.match(text, position))
+
+
+def _elements(text: str, position: int) -> Generator[object, None, int]:
+    """Yield the values of an array, and return where it ends. Raises ValueError, RecursionError as `_values`."""
+    position = _end_of(_BLANKS.match(text, position))
+    if text.startswith("]", position):
+        return position + 1
+    while True:
+        value, position = _DECODER.raw_decode(text, position)
+        yield value
+        position = _end_of(_BLANKS.match(text, position))
+        if text.startswith("]", position):
+            return position + 1
+        if not text.startswith(",", position):
+            raise ValueError("the array is not closed")
+        position = _end_of(_BLANKS.match(text, position + 1))
+
+
+def _end_of(gap: re.Match[str] | None) -> int:
+    assert gap is not None  # the expressions match nothing as well
+    return gap.end()
+
+
+# The lines of a file that hold JSON.
+
 
 CHUNK = 2033
 _TRIMMED = 100

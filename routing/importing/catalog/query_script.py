@@ -222,7 +222,6 @@ def _text(name: str) -> str:
 
 
 def _permissions() -> list[str]:
-    """Return a comment for each permission, with the parts that need it."""
     by_permission: dict[str, list[str]] = {}
     for view in EVIDENCE_VIEWS:
         by_permission.setdefault(view.permission, []).append(view.name)
@@ -273,7 +272,6 @@ def _head(part: QueryPart, database: str) -> list[str]:
 
 
 def _select(part: QueryPart) -> str:
-    """Write the result set of a part from the rows that were read."""
     columns = [
         f"{_quoted(f'r.c{number}') if column.kind is CellKind.TEXT else f'r.c{number}'} AS {column.name}"
         for number, column in enumerate(VIEWS[part.view].columns, 1)

@@ -166,7 +166,6 @@ def _find_in(
 def _read_all(
     path: FilePlace, forced: CatalogView | None, skipped: Collection[str], unread: list[str], notes: list[str]
 ) -> Iterator[FoundResultSet]:
-    """Yield the result sets of one file, or of those in a folder."""
     if not path.exists():
         raise unreadable_file(str(path), "there is no such file")
     if path.is_dir() and path.suffix.lower() not in _PARQUET:
@@ -236,7 +235,6 @@ def _find_lack(path: FilePlace) -> str | None:
 
 
 def _possible_cells(line: str) -> Iterator[list[str]]:
-    """Yield the cells of a line by each separator."""
     return ([cell.strip(' "') for cell in line.split(separator)] for separator in (*SEPARATORS, None))
 
 
@@ -463,7 +461,6 @@ def _tells_its_view(text: str) -> bool:
 
 
 def _is_header_of_a_view(line: str) -> bool:
-    """Return whether a line has column names that identify a view, with any separator."""
     lowered = line[:_LONGEST_HEADER].lower()
     return any(name in lowered for name in _TELLING) and any(map(find_view_by_columns, _possible_cells(lowered)))
 

@@ -1,7 +1,7 @@
 """Split a text into the lines of its tables, each with its cells: by separators, in frames, or as HTML.
 
 A cell is an unchanged text, with its quotation marks. `cell_value` reads it. Lines of sqlcmd's columns without a
-separator have one cell here, and `fixed_width` splits them by the dashes of each header.
+separator have one cell here, and `FixedColumns` splits them by the dashes of each header.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from enum import Enum
 from html.parser import HTMLParser
 
 from routing.errors import InputError, quote
-from routing.importing.catalog.fixed_width import is_fixed_width
-from routing.importing.catalog.printed_lines import lines_of
+from routing.importing.catalog.printed_lines import is_fixed_width, lines_of
 from routing.importing.catalog.views import NAMES
 from routing.importing.import_faults import unreadable_file
 
@@ -144,7 +143,6 @@ def _find_separator(text: str) -> tuple[str, str]:
 
 
 def _count_names(head: str, separator: str) -> tuple[int, int]:
-    """Count the names of columns among the cells of a line, and its cells."""
     cells = [cell.strip().strip('"').lower() for cell in head.split(separator)]
     return sum(cell in NAMES for cell in cells), len(cells)
 
@@ -227,7 +225,6 @@ def _framed(text: str, layout: TextLayout) -> Iterator[TextLine]:
 
 
 def _undecorated(cell: str) -> str:
-    """Return the text of a cell of Markdown, without entities and the marks around it."""
     cell = _BREAK.sub("\n", _UNSEEN.sub("", cell)).strip()
     while (code := _CODE.fullmatch(cell)) is None and (match := _DECORATED.fullmatch(cell)) is not None:
         cell = next(filter(None, match.groups())).strip()
@@ -239,8 +236,6 @@ def _undecorated(cell: str) -> str:
 
 @dataclass
 class _HtmlTable:
-    """A table of a page that is being read."""
-
     lines: list[TextLine] = field(default_factory=list)
     cells: list[str] | None = None
     is_in_cell: bool = False

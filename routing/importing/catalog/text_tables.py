@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from routing.importing.catalog import row_check
 from routing.importing.catalog.cell_rows import SharedTexts
 from routing.importing.catalog.cell_values import read_cell
-from routing.importing.catalog.fixed_width import FixedColumns, find_columns
 from routing.importing.catalog.printed_lines import (
     DatabaseMark,
+    FixedColumns,
     are_dashes,
+    find_columns,
     find_database,
     find_error,
     is_remark,
@@ -228,7 +229,6 @@ class _TextReader:
     # Headers
 
     def _begin(self, line: TextLine, below: TextLine) -> bool:
-        """Begin a table if a line is a header, and return whether it is."""
         cells = line[1]
         if self._layout.form is TextForm.FIXED:
             is_inside = self._table is not None
@@ -498,7 +498,6 @@ def _layouts(view: CatalogView) -> Iterable[tuple[str, ...]]:
 
 
 def _fits_layout(layout: tuple[str, ...], cells: Sequence[str], view: CatalogView, padded: bool) -> bool:
-    """Return whether cells fit the columns of a layout, and no required one is missing."""
     if len(cells) != len(layout):
         return False
     values: dict[str, object] = {}

@@ -74,7 +74,6 @@ class RowReader:
 
     @cached_property
     def _columns(self) -> dict[str, ViewColumn]:
-        """The columns by name, those added to the view included."""
         names = (*self.view.added_columns, *(column.name for column in self.view.columns))
         return {name: column for name in names if (column := self.view.column(name)) is not None}
 
@@ -244,7 +243,6 @@ def _check_text(value: object, column: ViewColumn) -> None:
 
 
 def _is_shown(name: str, cell: object) -> bool:
-    """Return whether a cell has only the part of a time that a spreadsheet shows."""
     return is_shown_time(cell) or (name == _ENQUEUED_AT and is_only_date(cell))
 
 
@@ -368,7 +366,6 @@ def _find_times(parts: Sequence[FoundResultSet], file: str, times: TimeFormats, 
 
 
 def _time_cells(part: FoundResultSet) -> Iterator[str]:
-    """Yield the different texts of times in a result set."""
     names = [
         name for name in part.rows.columns if (column := part.view.column(name)) and column.kind is CellKind.TIME
     ]

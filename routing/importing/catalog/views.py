@@ -68,11 +68,10 @@ class CatalogView:
         """All names of its columns in any export."""
         return frozenset((*self.layout, *self.exported))
 
-    @property
+    @cached_property
     def added_columns(self) -> tuple[str, ...]:
         """The columns that the view itself has not."""
-        names = ("instance_name", "database_name", "exported_at")
-        return names if self.per_database else (names[0], names[2])
+        return _added_columns(self.per_database)
 
     def column(self, name: str) -> ViewColumn | None:
         """Return the column of this name, those added to the view included."""
@@ -88,8 +87,10 @@ _ADDED = (
     ViewColumn("database_name", longest=_NAME),
     ViewColumn("exported_at", CellKind.TIME),
 )
-_HEAD = (VIEW_NAME, "instance_name", "database_name", "exported_at")
-_INSTANCE_HEAD = (VIEW_NAME, "instance_name", "exported_at")
+
+
+def _added_columns(per_database: bool) -> tuple[str, ...]:
+    return tuple(column.name for column in _ADDED if per_database or column.name != "database_name")
 
 
 def _view(
@@ -105,8 +106,7 @@ def _view(
 
     The evidence columns were all added together after these columns.
     """
-    head = _HEAD if per_database else _INSTANCE_HEAD
-    exported = (*head, *(column.name for column in columns))
+    exported = (VIEW_NAME, *_added_columns(per_database), *(column.name for column in columns))
     evidence = tuple(column.name for column in columns if column.is_evidence)
     steps = [
         *([evidence] if evidence else []),
@@ -123,7 +123,6 @@ def evidence_columns(names: str, kind: CellKind = CellKind.TEXT) -> tuple[ViewCo
 
 
 def _evidence(evidence_view: EvidenceView) -> CatalogView:
-    """Return a view that only shows causes other than routing."""
     columns = (
         *evidence_columns(evidence_view.texts),
         *evidence_columns(evidence_view.flags, CellKind.FLAG),

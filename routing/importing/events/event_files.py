@@ -310,7 +310,6 @@ class _Cutter:
         return match.end() if is_last or is_too_long else None
 
     def _see(self, match: re.Match[str], end: int) -> Iterator[tuple[str, str | None]]:
-        """Yield the events that a mark ends."""
         if match.group() == _SECTION:
             return
         if match.group() == _END:
@@ -326,7 +325,6 @@ class _Cutter:
             self.begin = None
 
     def _forget(self) -> None:
-        """Drop text that belongs to no event."""
         forgotten = self.at if self.begin is None else self.begin
         self.text, self.at, self.closed_to = (
             self.text[forgotten:],

@@ -232,7 +232,6 @@ def _classified(event: ParsedEvent, row: ReadRow) -> TableRow:
 
 
 def _mapped(*texts: str | None) -> str | None:
-    """Return a route type by its text, or by its number."""
     words = [text.strip().upper() for text in texts if text]
     route_types = (ROUTE_TYPES.get(text, text) for text in words)
     return next((route_type for route_type in route_types if route_type in _OUTCOMES), None)

@@ -247,7 +247,6 @@ def _is_address(host: str) -> bool:
 
 
 def _find_doubles(exports: Sequence[ServerExport]) -> Iterator[str]:
-    """Note servers that are one instance."""
     servers: dict[str, list[str]] = defaultdict(list)
     for export in exports:
         if export.instance_name is not None:

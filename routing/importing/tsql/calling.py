@@ -26,6 +26,7 @@ from routing.importing.tsql.tree import (
     RunText,
     ScriptNode,
     Words,
+    bind,
     is_of_group,
     key_of,
     read_parameters,
@@ -223,21 +224,15 @@ class CallRunner:
         condition: StatementCondition,
     ) -> dict[str, KnownValue | None]:
         """Return the values of parameters by their names, in lower case, given by name or in order."""
-        values: dict[str, KnownValue | None] = {}
-        for index, argument in enumerate(arguments):
-            name = argument.name
-            if name is None:
-                name = parameters[index].name if index < len(parameters) else ""
-            if argument.words:
-                values[name.casefold()] = self._value_of_argument(argument, condition)
-        return values
+        bound = bind(arguments, [parameter.name for parameter in parameters])
+        return {name: self._value_of_argument(words, condition) for name, words in bound.items()}
 
-    def _value_of_argument(self, argument: CallArgument, condition: StatementCondition) -> KnownValue | None:
-        word = argument.words[0]
-        if len(argument.words) == 1 and word.kind is LexemeKind.WORD and not word.text.startswith("@"):
+    def _value_of_argument(self, words: Words, condition: StatementCondition) -> KnownValue | None:
+        word = words[0]
+        if len(words) == 1 and word.kind is LexemeKind.WORD and not word.text.startswith("@"):
             # A bare word is a text, as in ``EXEC p abc``.
             return None if word.upper == "NULL" else KnownValue(word.text)
-        return self._run.evaluate(argument.words, condition, is_plain=True)
+        return self._run.evaluate(words, condition, is_plain=True)
 
     def _pass_texts(self, node: CallNode, procedure: str, effective: StatementCondition) -> None:
         """Note that a procedure may run the texts that it is given, unless it is known to take data."""
@@ -454,7 +449,6 @@ def _has_unknown_value(words: Sequence[Lexeme]) -> bool:
 def _find_argument_fault(
     parameters: Sequence[ProcedureParameter], arguments: Sequence[CallArgument]
 ) -> tuple[str, int] | None:
-    """Return why a procedure cannot be called with these arguments, and SQL Server's number."""
     names = [parameter.name.casefold() for parameter in parameters]
     passed_names: set[str] = set()
     for index, argument in enumerate(arguments):

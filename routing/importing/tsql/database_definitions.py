@@ -326,7 +326,6 @@ def _read_options(cursor: LexemeCursor) -> _Options:
 
 
 def _pass_affinity(cursor: LexemeCursor) -> None:
-    """Move past the processors of an endpoint: NONE, ADMIN, or a mask of 64 bits."""
     value = cursor.peek()
     if value.upper not in _AFFINITIES and not (
         value.kind is LexemeKind.NUMBER and _AFFINITY_MASK.fullmatch(value.text) and int(value.text, 0) < 2**64

@@ -26,6 +26,7 @@ from routing.importing.tsql.tree import (
     RunText,
     ScriptNode,
     UseNode,
+    bind,
     governed_by,
 )
 from routing.importing.tsql.vocabulary import BESIDE_DATABASE, find_unknown_variable, speaks_of_routing
@@ -55,21 +56,9 @@ def read_procedure(
     if procedure is None:
         return None
     parameters, read = procedure
-    return read(_arguments(arguments, parameters, value_of), place)
-
-
-def _arguments(
-    arguments: Sequence[CallArgument], parameters: tuple[str, ...], value_of: ValueOf
-) -> dict[str, str | RefusalError]:
-    """Return the arguments by parameter, given by name or in order. An unknown one is a refusal."""
-    values: dict[str, str | RefusalError] = {}
-    for index, argument in enumerate(arguments[:_MOST_ARGUMENTS]):
-        parameter = parameters[index] if index < len(parameters) else ""
-        if argument.name is not None:
-            parameter = argument.name[1:].lower()
-        if argument.words:
-            values[parameter] = _value(argument.words[0], value_of)
-    return values
+    bound = bind(arguments[:_MOST_ARGUMENTS], [f"@{parameter}" for parameter in parameters])
+    # An unknown value is a refusal where it is needed.
+    return read({parameter[1:]: _value(words[0], value_of) for parameter, words in bound.items()}, place)
 
 
 def _value(lexeme: Lexeme, value_of: ValueOf) -> str | RefusalError:
@@ -183,7 +172,6 @@ def _walk(nodes: Sequence[ScriptNode | None]) -> Iterator[ScriptNode]:
 
 
 def _made_by(node: ScriptNode) -> Iterator[str]:
-    """Yield the databases that a statement makes, in lower case."""
     if isinstance(node, DefinitionNode):
         yield from _find_created(node.words)
         yield from (

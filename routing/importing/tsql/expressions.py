@@ -124,7 +124,6 @@ def _answer(words: Sequence[Lexeme], facts: SessionFacts, depth: int) -> Conditi
 
 
 def _without_parentheses(words: Sequence[Lexeme]) -> Sequence[Lexeme]:
-    """Return the words without parentheses around all of them."""
     while len(words) > 1 and words[0].text == "(" and words[-1].text == ")":
         depth = 0
         for index, word in enumerate(words):
@@ -156,8 +155,6 @@ def _join(parts: Sequence[ConditionAnswer], decides: bool) -> ConditionAnswer:
 
 
 class _ExpressionReader(QueryReader):
-    """Reads one expression or predicate from left to right."""
-
     def __init__(
         self, words: Sequence[Lexeme], facts: SessionFacts, *, is_plain: bool = False, in_condition: bool = False
     ) -> None:
@@ -272,7 +269,6 @@ class _ExpressionReader(QueryReader):
         return self._call(name, [value for value in arguments if value is not None])
 
     def _case(self) -> Value | None:
-        """Read CASE WHEN condition THEN value ELSE value END."""
         self._expect("WHEN")
         start = self._at
         while not self._take("THEN"):
@@ -328,7 +324,6 @@ class _ExpressionReader(QueryReader):
         return CatalogValue(guard, yes, no, self._facts.ask(guard))
 
     def _scalar(self) -> Value | None:
-        """Read a query in parentheses that gives one value."""
         guard, item = self.query()
         column = item[-1].text.lower()
         if column == "is_broker_enabled" and guard.subject is GuardSubject.DATABASE:

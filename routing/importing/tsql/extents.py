@@ -157,7 +157,6 @@ class StatementExtent:
             self._has_source = True
 
     def _goes_on(self, word: str, before: str, after: str) -> bool:
-        """Return whether a word that begins statements is a clause of this one."""
         if word in _NOT_RESERVED and before in (".", "AS", ",", "=", "+", "("):
             return True
         if word in _MAIN_VERBS:

@@ -89,7 +89,6 @@ class _BatchParser(StatementParser):
         )
 
     def _append(self, nodes: list[ScriptNode]) -> None:
-        """Read one statement, or a semicolon."""
         if not self._cursor.take_sign(";"):
             nodes.append(self._statement(is_first=not nodes))
 

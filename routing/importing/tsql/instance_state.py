@@ -233,7 +233,6 @@ class NamedRows:
 
 
 def _find_whole(state: InstanceState) -> set[tuple[str, str]]:
-    """Return the complete views of the state with rows, and their databases."""
     whole_views = {(ROUTES, route.database_name.casefold()) for route in state.routes}
     whole_views |= {(SERVICES, service.database_name.casefold()) for service in state.services}
     whole_views |= {(DATABASES, "")} if state.databases else set()

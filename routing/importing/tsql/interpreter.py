@@ -144,7 +144,6 @@ class ScriptInterpreter:
     def _branches(
         self, node: IfElse, condition: StatementCondition
     ) -> tuple[StatementCondition, StatementCondition]:
-        """Return the conditions of an IF's branch and of its ELSE."""
         run, line = self._run, node.place[1]
         answer = run.answer(node.words, condition)
         if answer.holds is None and not answer.guards:
@@ -317,7 +316,6 @@ class ScriptInterpreter:
         run.forget_database(node.place, f"USE {quote(node.name)}: {why}")
 
     def _pass_over(self, node: OtherStatement, condition: StatementCondition) -> None:
-        """Skip a statement that is not about routing."""
         run = self._run
         effective = run.restrict_condition(condition)
         first = node.words[0] if node.words else None

@@ -207,7 +207,6 @@ def _judge_lexeme(tokens: LexemeList, lexeme: Lexeme) -> str | None:
 
 
 def _judge_first_line(tokens: LexemeList, first: Lexeme) -> str | None:
-    """Return why the first line of a batch is not T-SQL, or None if it may be."""
     end = tokens.text.find("\n", first.start)
     line = tokens.text[first.start : end if end >= 0 else None].strip()
     if line.startswith(("```", "~~~")):
@@ -222,7 +221,6 @@ def _judge_first_line(tokens: LexemeList, first: Lexeme) -> str | None:
 
 
 def _find_wrong_beginning(tokens: LexemeList, first: Lexeme, line: str) -> str | None:
-    """Find a beginning of a line that begins no statement: a sign, a number, a word and a comma."""
     # Signs without words, such as comments in another language, prove nothing.
     if not any(lexeme.kind is LexemeKind.WORD and lexeme.text.strip("#@") for lexeme in tokens.lexemes):
         return None

@@ -517,7 +517,6 @@ def _parse(batch: SqlBatch, settings: ParserSettings) -> ParsedBatch:
 
 
 def _why_not_run(batch: SqlBatch, instance: str | None) -> str | None:
-    """Return the reason why a batch does not run on this instance, or None if it does."""
     if _is_own(batch, instance):
         return None
     return f"it runs on the server {quote(as_written(batch.server or ''))} of :connect"

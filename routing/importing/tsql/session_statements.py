@@ -254,7 +254,6 @@ def _assign_one(
 def _read_assigned(
     run: ScriptRun, node: AssignNode, assignment: VariableAssignment, condition: StatementCondition
 ) -> Value | None:
-    """Return the assigned value of a variable, or None if it is unknown."""
     if node.has_source:
         return _read_queried(run, node, assignment, condition) if assignment.sign == "=" else None
     if assignment.sign == "+=":

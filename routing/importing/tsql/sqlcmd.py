@@ -369,7 +369,6 @@ def find_comments(text: str) -> ScriptComments:
 
 
 def _lines_of(text: str, first: int = 1) -> Iterator[tuple[int, int, str]]:
-    """Yield the number of each line, where it begins, and its text."""
     number, start = first, len(text) - len(text.removeprefix("\ufeff"))
     for line_end in _LINE_END.finditer(text, start):
         yield number, start, text[start : line_end.start()]

@@ -239,7 +239,6 @@ def _miss(holdings: NamedRows, view: str, database: str, statement: ScriptStatem
 
 
 def _alter(route: RouteState, statement: CreateRoute | AlterRoute) -> RouteState:
-    """Return the route with the given options, and keep the others."""
     options = statement.options
     return replace(
         route,

@@ -91,7 +91,6 @@ class StatementParser:
         return self._locate(self._cursor.peek().row)
 
     def _skip(self) -> StatementExtent:
-        """Move behind the statement."""
         place, start = self._next_place(), self._cursor.position
         extent = StatementExtent(self._cursor)
         extent.skip()
@@ -110,7 +109,6 @@ class StatementParser:
             self._fault(place, misspelt)
 
     def _finish(self) -> None:
-        """Move past the rest of a statement after its beginning."""
         while not at_end_of_condition(self._cursor):
             self._cursor.skip_item()
 

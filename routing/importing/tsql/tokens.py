@@ -283,7 +283,6 @@ class _LexemeReader:
         return "".join(characters) or code
 
     def _tokenize(self) -> None:
-        """Add the lexemes of the piece, and begin another."""
         piece, self._plain_pieces = "".join(self._plain_pieces), []
         if not piece or not self._is_readable:
             return

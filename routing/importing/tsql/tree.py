@@ -5,7 +5,7 @@ Each node is one statement with its place, a file and a line. A node contains th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from routing.importing.tsql.cursor import LexemeCursor
@@ -220,6 +220,16 @@ class CallArgument:
 
     name: str | None
     words: Words
+
+
+def bind(arguments: Sequence[CallArgument], names: Sequence[str]) -> dict[str, Words]:
+    """Return the words of the given arguments by parameter in lower case, given by name or in order."""
+    bound: dict[str, Words] = {}
+    for index, argument in enumerate(arguments):
+        name = names[index] if index < len(names) else ""
+        if argument.words:
+            bound[(argument.name or name).casefold()] = argument.words
+    return bound
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,7 +22,7 @@ from routing.errors import InputError, RoutingError
 from routing.lint.lint_estate import READ, read_one
 from routing.lint.lint_settings import LintSettings
 from routing.lint.lint_settings import settings as lint_settings
-from routing.lint.linting import lint_columns
+from routing.lint.linting import ResolvedFacts, lint_columns
 from routing.lint.message_rules import used_routes
 from routing.process import no_search_for_cycles
 from routing.render.wording import count, format_time
@@ -336,7 +336,7 @@ def _make_report(
     choices = find_choices(columns, moment if series.last is None else min(moment, series.last))
     balances = find_balances(choices, count_dialogs(report_tables.resolved, spans_of(choices)))
     progress("linting")
-    linted = lint_columns(columns, moment, lint, used=used_routes(report_tables.resolved))
+    linted = lint_columns(columns, moment, lint, ResolvedFacts(used_routes(report_tables.resolved)))
     return Report(
         headline=headline(report_tables, sum(flow.messages for flow in flows)),
         not_known=not_known,
