@@ -101,7 +101,10 @@ class _Stat:
 
 
 class SessionPath:
-    """A path in the file systems of the session. It keeps the text from the command line."""
+    """A path in the file systems of the session, with the methods of `Path` that import uses.
+
+    It keeps the text from the command line.
+    """
 
     def __init__(self, fetcher: _Fetcher, text: str, listing: Folder | ListedFile | None = None) -> None:
         self._fetcher, self._listed = fetcher, listing
@@ -116,22 +119,22 @@ class SessionPath:
 
     @property
     def name(self) -> str:
-        """As `FilePlace`."""
+        """The last part of the path."""
         return PurePosixPath(self._text).name
 
     @property
     def stem(self) -> str:
-        """As `FilePlace`."""
+        """Its last part without the ending."""
         return PurePosixPath(self._text).stem
 
     @property
     def suffix(self) -> str:
-        """As `FilePlace`."""
+        """The ending, with the dot."""
         return PurePosixPath(self._text).suffix
 
     @property
     def parent(self) -> SessionPath:
-        """As `FilePlace`."""
+        """The folder that it is in."""
         return SessionPath(self._fetcher, self._text.rpartition("/")[0] or "/")
 
     def __truediv__(self, written: str) -> SessionPath:
@@ -153,7 +156,7 @@ class SessionPath:
         """Return whether the place is a file."""
         return isinstance(self._listing, ListedFile)
 
-    def iterdir(self) -> Iterator[SessionPath]:
+    def iterdir(self) -> Iterator[FilePlace]:
         """Yield the entries of the folder, without asking the session again."""
         if not isinstance(self._listing, dict):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._text)

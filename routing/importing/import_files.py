@@ -1,4 +1,4 @@
-"""The interface of the files that import reads, wherever they lie: `pathlib.Path` has it for this machine's."""
+"""The places of the files that import reads, and the bytes and names in them that no table can store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
 from routing.config import is_uri
 from routing.errors import InputError, quote
@@ -19,58 +19,11 @@ from routing.process import refuse_special_file
 from routing.rules.text import UndecodedText
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from routing.importing.fetching import SessionPath
 
 
-class FileStat(Protocol):
-    """The attribute that import reads of a file's description."""
-
-    @property
-    def st_mtime(self) -> float:
-        """When it was last written, in seconds of Unix."""
-
-
-class FilePlace(Protocol):
-    """The place of a file or folder. Its text is the name for users. Its methods may raise OSError."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the name."""
-
-    @property
-    def stem(self) -> str:
-        """Its last part without the ending."""
-
-    @property
-    def suffix(self) -> str:
-        """The ending, with the dot."""
-
-    @property
-    def parent(self) -> Self:
-        """The folder that it is in."""
-
-    def __truediv__(self, written: str) -> Self:
-        """Return the place that is written so in a file of this folder."""
-
-    def exists(self) -> bool:
-        """Return True if anything is there."""
-
-    def is_dir(self) -> bool:
-        """Return True if a folder is there."""
-
-    def is_file(self) -> bool:
-        """Return True if a file is there."""
-
-    def iterdir(self) -> Iterable[Self]:
-        """List the entries of the folder, in no order."""
-
-    def read_bytes(self) -> bytes:
-        """Return the content of the file."""
-
-    def stat(self) -> FileStat:
-        """Return the file's own description."""
-
-
+FilePlace: TypeAlias = "Path | SessionPath"
+"""The place of a file or folder, on this machine or behind a session. Its text is the name for users."""
 Reach = Callable[[str], FilePlace]
 """What a command line names → its place. Raises InputError."""
 
@@ -195,7 +148,7 @@ _PARQUET = ".parquet"
 _HIDDEN = (".", "_")
 # Folders of the packages of web projects, which may be very large.
 _PACKAGES = frozenset(["node_modules", "bower_components"])
-_Place = TypeVar("_Place", bound=FilePlace)
+_Place = TypeVar("_Place", bound="Path | SessionPath")
 
 
 def list_files(folder: _Place, notes: list[str], most: int = MOST_FILES) -> list[_Place]:
@@ -223,7 +176,8 @@ class _Listing(Generic[_Place]):
         real = folder.resolve() if isinstance(folder, Path) else None
         if real is not None:
             self.above.append(real)
-        shown = (entry for entry in folder.iterdir() if not entry.name.startswith(_HIDDEN))
+        entries = cast("Iterable[_Place]", folder.iterdir())
+        shown = (entry for entry in entries if not entry.name.startswith(_HIDDEN))
         for entry in sorted(shown, key=lambda path: path.name):
             why = self._why_not(entry)
             if why is not None:

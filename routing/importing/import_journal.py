@@ -189,11 +189,11 @@ def _decode_part(unfinished: UnfinishedImport, part: TableRow) -> JsonObject:
     name = f"part {part['part']} of tables.{part['table_key']}"
     text = str(part["rows"])
     try:
-        whole: Any = json.loads(text)
+        loaded = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UnfitError(f"{name} cannot be read") from error
-    is_object = isinstance(whole, dict) and "table_id" in whole
-    if not is_object or not all(isinstance(whole.get(name), list) for name in ("columns", "rows")):
+    whole: JsonObject = loaded if isinstance(loaded, dict) else {}
+    if "table_id" not in whole or not all(isinstance(whole.get(name), list) for name in ("columns", "rows")):
         raise UnfitError(f"{name} cannot be read")
     if "parts" not in whole and "digest" not in whole and newer_than("0.2.0", unfinished.releases) is None:
         return whole

@@ -8,18 +8,9 @@ from datetime import datetime, timezone
 from itertools import groupby
 from pathlib import Path
 
+from routing.importing import history
 from routing.importing.covered_rows import ON, ImportResult, Unit
-from routing.importing.history import (
-    SINCE_EVER,
-    TableChanges,
-    apply_changes,
-    changes_between,
-    count_versions,
-    instance_rows,
-    present_changes,
-    route_changes,
-    stands,
-)
+from routing.importing.history import TableChanges
 from routing.importing.import_faults import no_statement, unreadable_file
 from routing.importing.import_files import Reach, on_this_disk
 from routing.importing.spelling import NameSpelling
@@ -62,7 +53,7 @@ def state_of(instance_tables: InstanceTables, at: datetime) -> InstanceState:
     row = instance_tables["instances"][0] if instance_tables["instances"] else None
     forwards = bool(row and row["is_message_forwarding_enabled"])
     return InstanceState(
-        routes=tuple(_route(row) for row in instance_tables["routes"] if stands(row, at)),
+        routes=tuple(_route(row) for row in instance_tables["routes"] if history.stands(row, at)),
         services=tuple(ServiceState(row["database_name"], row["name"]) for row in instance_tables["services"]),
         databases=tuple(_database(row) for row in instance_tables["databases"]),
         # No table holds its name and port.
@@ -156,9 +147,9 @@ def apply_in_turn(
         first = {instance} if is_first and at == first_at else set[str]()
         now_touched = _touched(before, after)
         changes = _routes(routes, _route_rows(after, instance), now_touched, instance, times, first)
-        routes, touched = apply_changes("routes", routes, changes), touched | now_touched
-    route_table_changes = changes_between("routes", instance_tables["routes"], routes)
-    route_table_changes.counts = count_versions(instance_tables["routes"], routes, touched, last_at)
+        routes, touched = history.apply_changes("routes", routes, changes), touched | now_touched
+    route_table_changes = history.changes_between("routes", instance_tables["routes"], routes)
+    route_table_changes.counts = history.count_versions(instance_tables["routes"], routes, touched, last_at)
     return {
         **_present_changes(instance_tables, begins, state, instance, is_said=bool(scripts)),
         "routes": route_table_changes,
@@ -254,10 +245,11 @@ def _present_changes(
     """Find the changes to tables without a history. ``is_said`` is True if scripts name the instance."""
     rows_by_key = rows_of(instance_tables, before, after, instance)
     changes = {
-        key: present_changes(instance_tables[key], rows_by_key[key], ON[key]) for key in ("databases", "services")
+        key: history.present_changes(instance_tables[key], rows_by_key[key], ON[key])
+        for key in ("databases", "services")
     }
     wanted_instances = rows_by_key["instances"] if is_said else []
-    changes["instances"] = present_changes(
+    changes["instances"] = history.present_changes(
         instance_tables["instances"], wanted_instances, ON["instances"], lambda row: False
     )
     return changes
@@ -270,7 +262,7 @@ def rows_of(
     return {
         "databases": _databases(instance_tables, after, instance),
         "services": [{"instance_name": instance, **vars(service)} for service in after.services],
-        "instances": instance_rows(instance_tables["instances"], [_instance(instance, before, after)]),
+        "instances": history.instance_rows(instance_tables["instances"], [_instance(instance, before, after)]),
         "routes": _route_rows(after, instance),
     }
 
@@ -321,10 +313,10 @@ def _routes(
     times: Mapping[Unit, datetime],
     first: set[str],
 ) -> TableChanges:
-    latest = max(times.values(), default=SINCE_EVER)
+    latest = max(times.values(), default=history.SINCE_EVER)
     # Dropping a database also drops its routes, at the time of the statements on the instance.
     covered: dict[Unit, datetime] = {(instance, name): times.get((instance, name), latest) for name in touched}
-    return route_changes(stored, route_rows, covered, first)
+    return history.route_changes(stored, route_rows, covered, first)
 
 
 # Files of T-SQL, or a text, → scripts; no Spark here, so that a faulty file is reported at once.

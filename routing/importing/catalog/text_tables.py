@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from routing.importing.catalog import row_check
+from routing.importing.catalog import row_check, text_lines
 from routing.importing.catalog.cell_rows import SharedTexts
 from routing.importing.catalog.cell_values import read_cell
 from routing.importing.catalog.printed_lines import (
@@ -23,17 +23,7 @@ from routing.importing.catalog.printed_lines import (
     is_remark,
     is_tool_error,
 )
-from routing.importing.catalog.text_lines import (
-    TextForm,
-    TextLayout,
-    TextLine,
-    cell_text,
-    cell_value,
-    find_layout,
-    is_plain_cell,
-    split_lines,
-    unknown_separator,
-)
+from routing.importing.catalog.text_lines import TextForm, TextLayout, TextLine
 from routing.importing.catalog.views import (
     KEPT,
     LONGEST,
@@ -65,9 +55,9 @@ def result_sets(text: str, file: str, view: CatalogView | None) -> list[ResultSe
 
     Raises InputError without a header or a layout that fits the rows, and for lines that sqlcmd wrapped.
     """
-    layout, text = find_layout(text, file)
+    layout, text = text_lines.find_layout(text, file)
     reader = _TextReader(file, view, layout, is_plain=text.isascii(), has_zeros="\x00" in text)
-    return reader.read(split_lines(text, layout))
+    return reader.read(text_lines.split_lines(text, layout))
 
 
 @dataclass
@@ -238,12 +228,12 @@ class _TextReader:
             self._open(fixed.names, cells, is_printed=True, fixed=fixed)
             self._skipped = below[0]
             return True
-        names = fold_columns(map(cell_text, cells))
+        names = fold_columns(map(text_lines.cell_text, cells))
         dashes = self._dashes(below[1], len(cells))
         has_dashes = dashes and (self._is_first or any(name in NAMES for name in names))
         is_separated = self._is_separated
         if is_separated and self._is_first and len(cells) == len(below[1]) == 1:
-            self._refuse_lines_of_cells(names[0], cell_text(below[1][0]).lower())
+            self._refuse_lines_of_cells(names[0], text_lines.cell_text(below[1][0]).lower())
         if not (has_dashes or self._names_columns(names) or (self._layout.is_typed and self._is_first)):
             return False
         if not is_separated and len(cells) == 1 and cells[0].strip().lower() not in NAMES:
@@ -262,7 +252,7 @@ class _TextReader:
         """Return True if cells are the dashes below a header; psql has a cross between them."""
         if len(cells) == 1 < width and cells[0].count("+") == width - 1:
             cells = cells[0].split("+")
-        texts = [cell_text(cell) for cell in cells]
+        texts = [text_lines.cell_text(cell) for cell in cells]
         if len(texts) > 1 and not texts[-1]:
             # DBeaver ends each line with a separator.
             texts.pop()
@@ -364,7 +354,7 @@ class _TextReader:
                 rows.append(row)
         if table.is_all_quoted is None:
             all_cells = (cell for row in (table.header, *rows) for cell in row)
-            table.is_all_quoted = self._is_separated and not any(map(is_plain_cell, all_cells))
+            table.is_all_quoted = self._is_separated and not any(map(text_lines.is_plain_cell, all_cells))
         columns = list(zip(*rows, strict=True)) or [()] * len(names)
         values = {
             name: self._values(table, cells) if name in KEPT or row_check.checks(name) else cells
@@ -414,7 +404,7 @@ class _TextReader:
 
     def _value(self, table: _Table, cell: str) -> str | None:
         has_quotes = self._is_separated or VIEW_NAME in table.result_set.columns
-        return cell_value(
+        return text_lines.cell_value(
             cell, padded=table.padded, is_all_quoted=bool(table.is_all_quoted), has_quotes=has_quotes
         )
 
@@ -434,7 +424,7 @@ class _TextReader:
             header = lines[0][1][0].lower()
             for sign in _OTHER_SEPARATORS if len(lines[0][1]) == 1 else ():
                 if find_view_by_columns([name.strip(' "') for name in header.split(sign)]) is not None:
-                    raise unknown_separator(sign, self._file)
+                    raise text_lines.unknown_separator(sign, self._file)
             names = header.split()
             if len(lines[0][1]) == 1 and find_view_by_columns(names) is not None:
                 why = (
@@ -448,7 +438,7 @@ class _TextReader:
     def _find_layouts(self, lines: Sequence[TextLine]) -> list[tuple[str, ...]]:
         """Return the layouts that most of the first rows of a table without a header fit."""
         tried, padded = [cells for _, cells in lines[:_TRIED]], _is_padded(lines[0][1])
-        named = self._view or VIEWS.get(cell_text(tried[0][0]).lower())
+        named = self._view or VIEWS.get(text_lines.cell_text(tried[0][0]).lower())
         if named is None:
             return []
         layouts = _layouts(named) if self._view is not None else named.of_queries
@@ -488,7 +478,7 @@ def _find_damage(names: Sequence[str], cells: Sequence[str]) -> str | None:
 
 
 def _is_padded(cells: Sequence[str]) -> bool:
-    return any(cell.endswith(_MANY_BLANKS) and is_plain_cell(cell) for cell in cells)
+    return any(cell.endswith(_MANY_BLANKS) and text_lines.is_plain_cell(cell) for cell in cells)
 
 
 def _layouts(view: CatalogView) -> Iterable[tuple[str, ...]]:
@@ -502,7 +492,7 @@ def _fits_layout(layout: tuple[str, ...], cells: Sequence[str], view: CatalogVie
         return False
     values: dict[str, object] = {}
     for name, cell in zip(layout, cells, strict=True):
-        column, value = view.column(name), cell_value(cell, padded=padded)
+        column, value = view.column(name), text_lines.cell_value(cell, padded=padded)
         try:
             values[name] = None if column is None else read_cell(value, column.kind)
         except ValueError:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from routing.importing.tsql import tree
 from routing.importing.tsql.batch_course import ProcedureKey, StatementCondition, StoredProcedure
 from routing.importing.tsql.database_procedures import find_early_use, read_procedure
 from routing.importing.tsql.definitions import StatementPlace as DefinitionPlace
@@ -15,22 +16,7 @@ from routing.importing.tsql.script_run import TEMPORARY, BatchFrame, ScriptRun
 from routing.importing.tsql.script_statements import RefusalError, quote
 from routing.importing.tsql.statement_parser import ParserSettings
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, tokenize
-from routing.importing.tsql.tree import (
-    CallArgument,
-    CallNode,
-    DropModules,
-    ModuleNode,
-    ParsedBatch,
-    Place,
-    ProcedureParameter,
-    RunText,
-    ScriptNode,
-    Words,
-    bind,
-    is_of_group,
-    key_of,
-    read_parameters,
-)
+from routing.importing.tsql.tree import Place, Words
 from routing.importing.tsql.values import KnownValue, read_type
 from routing.importing.tsql.vocabulary import speaks_of_routing
 
@@ -56,7 +42,7 @@ class CallRunner:
 
     # Texts
 
-    def run_text(self, node: RunText, condition: StatementCondition) -> None:
+    def run_text(self, node: tree.RunText, condition: StatementCondition) -> None:
         """Run EXEC ('…') if literals and known variables give its text. AT names another instance."""
         run = self._run
         effective = run.restrict_condition(condition)
@@ -71,7 +57,7 @@ class CallRunner:
         run.forget_changed(node.words)
 
     def _name_unknown(
-        self, node: ScriptNode, why: str, effective: StatementCondition, number: int | None = None
+        self, node: tree.ScriptNode, why: str, effective: StatementCondition, number: int | None = None
     ) -> None:
         run = self._run
         run.frame.texts.pass_on(node.words)
@@ -91,7 +77,7 @@ class CallRunner:
 
     def _run_known(
         self,
-        node: ScriptNode,
+        node: tree.ScriptNode,
         value: KnownValue,
         words: Sequence[Lexeme],
         effective: StatementCondition,
@@ -118,7 +104,7 @@ class CallRunner:
     def _run_frame(
         self,
         frame: BatchFrame,
-        batch: ParsedBatch,
+        batch: tree.ParsedBatch,
         place: Place,
         effective: StatementCondition,
         database: str | None,
@@ -155,7 +141,7 @@ class CallRunner:
 
     # Procedures
 
-    def call(self, node: CallNode, condition: StatementCondition) -> None:
+    def call(self, node: tree.CallNode, condition: StatementCondition) -> None:
         """Run EXEC of a procedure."""
         run = self._run
         effective = run.restrict_condition(condition)
@@ -171,7 +157,7 @@ class CallRunner:
             self._call_own(node, parts, condition, effective)
         run.forget_changed(node.words)
 
-    def _parts_of(self, node: CallNode, condition: StatementCondition) -> tuple[str, ...]:
+    def _parts_of(self, node: tree.CallNode, condition: StatementCondition) -> tuple[str, ...]:
         if node.variable is None:
             return node.parts
         value = self._run.value_of(node.variable.text, condition)
@@ -182,7 +168,7 @@ class CallRunner:
 
     def _execute_text(
         self,
-        node: CallNode,
+        node: tree.CallNode,
         parts: tuple[str, ...],
         server: str | None,
         condition: StatementCondition,
@@ -202,7 +188,7 @@ class CallRunner:
             self._run_known(node, value, words, effective, database, self._text_parameters(node, condition))
 
     def _text_parameters(
-        self, node: CallNode, condition: StatementCondition
+        self, node: tree.CallNode, condition: StatementCondition
     ) -> dict[str, tuple[Words, KnownValue | None]] | None:
         """Return the parameters of sp_executesql by name, with their types and the values that are known."""
         if len(node.arguments) < 2:
@@ -210,7 +196,7 @@ class CallRunner:
         heads = self._run.evaluate(node.arguments[1].words, condition, is_plain=True)
         if heads is None:
             return None
-        parameters = read_parameters(tokenize(heads.text).lexemes)
+        parameters = tree.read_parameters(tokenize(heads.text).lexemes)
         values = self._bind(parameters, node.arguments[2:], condition)
         return {
             parameter.name: (parameter.type_words, values.get(parameter.name.casefold()))
@@ -219,12 +205,12 @@ class CallRunner:
 
     def _bind(
         self,
-        parameters: Sequence[ProcedureParameter],
-        arguments: Sequence[CallArgument],
+        parameters: Sequence[tree.ProcedureParameter],
+        arguments: Sequence[tree.CallArgument],
         condition: StatementCondition,
     ) -> dict[str, KnownValue | None]:
         """Return the values of parameters by their names, in lower case, given by name or in order."""
-        bound = bind(arguments, [parameter.name for parameter in parameters])
+        bound = tree.bind(arguments, [parameter.name for parameter in parameters])
         return {name: self._value_of_argument(words, condition) for name, words in bound.items()}
 
     def _value_of_argument(self, words: Words, condition: StatementCondition) -> KnownValue | None:
@@ -234,7 +220,7 @@ class CallRunner:
             return None if word.upper == "NULL" else KnownValue(word.text)
         return self._run.evaluate(words, condition, is_plain=True)
 
-    def _pass_texts(self, node: CallNode, procedure: str, effective: StatementCondition) -> None:
+    def _pass_texts(self, node: tree.CallNode, procedure: str, effective: StatementCondition) -> None:
         """Note that a procedure may run the texts that it is given, unless it is known to take data."""
         run = self._run
         if effective.runs:
@@ -250,7 +236,9 @@ class CallRunner:
         if why is not None and not effective.passed_over:
             run.report(node.place, why)
 
-    def _name_unknown_call(self, node: CallNode, parts: tuple[str, ...], effective: StatementCondition) -> None:
+    def _name_unknown_call(
+        self, node: tree.CallNode, parts: tuple[str, ...], effective: StatementCondition
+    ) -> None:
         """Report a call by a variable, if the script creates procedures that it may run."""
         run = self._run
         if node.variable is None or parts or not any(run.procedures.values()):
@@ -258,7 +246,7 @@ class CallRunner:
         if not (effective.never_runs or effective.passed_over):
             run.report(node.place, f"EXEC {node.variable.text}: only the server knows which procedure it calls")
 
-    def _run_everywhere(self, node: CallNode, procedure: str, effective: StatementCondition) -> None:
+    def _run_everywhere(self, node: tree.CallNode, procedure: str, effective: StatementCondition) -> None:
         run = self._run
         run.frame.texts.run(node.words)
         resolved_words = run.frame.variables.resolve(node.words, effective)
@@ -274,7 +262,7 @@ class CallRunner:
         run.refuse(node.place, f"EXEC {procedure}", RefusalError(why))
 
     def _call_system(
-        self, node: CallNode, name: str, condition: StatementCondition, effective: StatementCondition
+        self, node: tree.CallNode, name: str, condition: StatementCondition, effective: StatementCondition
     ) -> bool:
         """Return whether it is a procedure of the system that changes databases, which is run then."""
         run = self._run
@@ -307,14 +295,18 @@ class CallRunner:
         self._run.fail(number, f"{title} in line {place[1]}, which fails", place[1], effective)
 
     def _key_of(self, parts: Sequence[str]) -> ProcedureKey:
-        schema, name = key_of(tuple(parts[-2:]))
+        schema, name = tree.key_of(tuple(parts[-2:]))
         if name.startswith("#"):
             return TEMPORARY, "", name
         database = parts[-3] if len(parts) > 2 and parts[-3] else self._run.connection.database
         return (database or "").casefold(), schema, name
 
     def _call_own(
-        self, node: CallNode, parts: tuple[str, ...], condition: StatementCondition, effective: StatementCondition
+        self,
+        node: tree.CallNode,
+        parts: tuple[str, ...],
+        condition: StatementCondition,
+        effective: StatementCondition,
     ) -> None:
         """Follow a procedure that the script made, and no other."""
         run = self._run
@@ -339,7 +331,7 @@ class CallRunner:
 
     def _run_procedure(
         self,
-        node: CallNode,
+        node: tree.CallNode,
         procedure: StoredProcedure,
         title: str,
         condition: StatementCondition,
@@ -367,12 +359,12 @@ class CallRunner:
             inner = effective.perhaps(
                 f"it depends on whether the script creates the procedure {quote(module.name)}"
             )
-        batch = ParsedBatch(nodes=module.body.nodes, faults=())
+        batch = tree.ParsedBatch(nodes=module.body.nodes, faults=())
         self._run_frame(frame, batch, node.place, inner, procedure.database)
 
     # Making and dropping procedures
 
-    def create(self, node: ModuleNode, condition: StatementCondition) -> None:
+    def create(self, node: tree.ModuleNode, condition: StatementCondition) -> None:
         """Note a procedure, function or trigger that is made: its body is not run here."""
         run = self._run
         effective = run.restrict_condition(condition)
@@ -392,7 +384,7 @@ class CallRunner:
         run.created.append(procedure)
         run.put_procedure(key, procedure)
 
-    def drop(self, node: DropModules, condition: StatementCondition) -> None:
+    def drop(self, node: tree.DropModules, condition: StatementCondition) -> None:
         """Note procedures that are dropped: a call of one fails."""
         run = self._run
         effective = run.restrict_condition(condition)
@@ -411,13 +403,13 @@ class CallRunner:
                 run.put_procedure(key, None)
             run.connection.error = 0
 
-    def _keys_dropped(self, node: DropModules) -> Iterator[ProcedureKey]:
+    def _keys_dropped(self, node: tree.DropModules) -> Iterator[ProcedureKey]:
         """Yield the keys of the named procedures, and those of the numbered ones of their groups."""
         for parts in node.keys:
             key = self._key_of(parts)
             yield key
             for other in list(self._run.procedures):
-                if other != key and other[:2] == key[:2] and is_of_group(other[2], key[2]):
+                if other != key and other[:2] == key[:2] and tree.is_of_group(other[2], key[2]):
                     yield other
 
     def name_uncalled(self) -> None:
@@ -447,7 +439,7 @@ def _has_unknown_value(words: Sequence[Lexeme]) -> bool:
 
 
 def _find_argument_fault(
-    parameters: Sequence[ProcedureParameter], arguments: Sequence[CallArgument]
+    parameters: Sequence[tree.ProcedureParameter], arguments: Sequence[tree.CallArgument]
 ) -> tuple[str, int] | None:
     names = [parameter.name.casefold() for parameter in parameters]
     passed_names: set[str] = set()

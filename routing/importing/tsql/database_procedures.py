@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from routing.importing.tsql import tree
 from routing.importing.tsql.database_definitions import attached
 from routing.importing.tsql.definitions import StatementPlace
 from routing.importing.tsql.instance_state import DATABASES, NamedRows
@@ -19,16 +20,6 @@ from routing.importing.tsql.script_statements import (
     quote,
 )
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, tokenize
-from routing.importing.tsql.tree import (
-    BatchFault,
-    CallArgument,
-    DefinitionNode,
-    RunText,
-    ScriptNode,
-    UseNode,
-    bind,
-    governed_by,
-)
 from routing.importing.tsql.vocabulary import BESIDE_DATABASE, find_unknown_variable, speaks_of_routing
 
 ValueOf = Callable[[Lexeme], str | None]
@@ -46,7 +37,7 @@ _STATES = {
 
 
 def read_procedure(
-    name: str, arguments: Sequence[CallArgument], place: StatementPlace, value_of: ValueOf
+    name: str, arguments: Sequence[tree.CallArgument], place: StatementPlace, value_of: ValueOf
 ) -> list[ScriptStatement] | None:
     """Read a procedure call as statements, or return None if the procedure has no effect here.
 
@@ -56,7 +47,7 @@ def read_procedure(
     if procedure is None:
         return None
     parameters, read = procedure
-    bound = bind(arguments[:_MOST_ARGUMENTS], [f"@{parameter}" for parameter in parameters])
+    bound = tree.bind(arguments[:_MOST_ARGUMENTS], [f"@{parameter}" for parameter in parameters])
     # An unknown value is a refusal where it is needed.
     return read({parameter[1:]: _value(words[0], value_of) for parameter, words in bound.items()}, place)
 
@@ -139,20 +130,20 @@ def is_read_procedure(name: str) -> bool:
 _NO_DATABASE = 911
 
 
-def find_early_use(nodes: Sequence[ScriptNode], holdings: NamedRows | None) -> BatchFault | None:
+def find_early_use(nodes: Sequence[tree.ScriptNode], holdings: NamedRows | None) -> tree.BatchFault | None:
     """Return the fault of a batch that uses a database before it exists, or None without a known state."""
     if holdings is None:
         return None
     created_names: set[str] = set()
     known_names: set[str] = set()
     for node in _walk(nodes):
-        if isinstance(node, UseNode) and node.name is not None:
+        if isinstance(node, tree.UseNode) and node.name is not None:
             name = node.name.casefold()
             if name in created_names:
                 why = f"USE: the database {quote(node.name)} does not exist yet when its batch is compiled"
-                return BatchFault(node.place, why, _NO_DATABASE)
+                return tree.BatchFault(node.place, why, _NO_DATABASE)
             known_names.add(name)
-        elif isinstance(node, DefinitionNode):
+        elif isinstance(node, tree.DefinitionNode):
             known_names |= {
                 statement.name.casefold() for statement in node.statements if isinstance(statement, DropDatabase)
             }
@@ -164,20 +155,20 @@ def find_early_use(nodes: Sequence[ScriptNode], holdings: NamedRows | None) -> B
     return None
 
 
-def _walk(nodes: Sequence[ScriptNode | None]) -> Iterator[ScriptNode]:
+def _walk(nodes: Sequence[tree.ScriptNode | None]) -> Iterator[tree.ScriptNode]:
     for node in nodes:
         if node is not None:
             yield node
-            yield from _walk(governed_by(node))
+            yield from _walk(tree.governed_by(node))
 
 
-def _made_by(node: ScriptNode) -> Iterator[str]:
-    if isinstance(node, DefinitionNode):
+def _made_by(node: tree.ScriptNode) -> Iterator[str]:
+    if isinstance(node, tree.DefinitionNode):
         yield from _find_created(node.words)
         yield from (
             statement.new_name.casefold() for statement in node.statements if isinstance(statement, RenameDatabase)
         )
-    elif isinstance(node, RunText):
+    elif isinstance(node, tree.RunText):
         for word in node.value:
             if word.kind is LexemeKind.STRING and speaks_of_routing(word.text):
                 yield from _find_created(tokenize(word.text).lexemes)

@@ -8,32 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from routing.importing.tsql import tree
 from routing.importing.tsql.database_definitions import find_definition, find_other_fault
 from routing.importing.tsql.extents import at_end_of_condition, at_query_in_parentheses, begins_statement
 from routing.importing.tsql.parse_faults import NOT_BLOCKS, find_foreign_text, find_imbalance, find_misspelt_start
 from routing.importing.tsql.script_statements import RESERVED_WORD, SYNTAX, quote
 from routing.importing.tsql.statement_parser import Locate, ParserSettings, StatementParser
 from routing.importing.tsql.tokens import LexemeKind, LexemeList, TextMode
-from routing.importing.tsql.tree import (
-    AFTER_CREATE,
-    FIRST_IN_BATCH,
-    AssignNode,
-    BlockNode,
-    IfElse,
-    LabelNode,
-    LoopNode,
-    ModuleBody,
-    ModuleNode,
-    ParsedBatch,
-    Place,
-    ScriptNode,
-    SetOptions,
-    TryCatch,
-    Words,
-    find_body,
-    read_name,
-    read_parameters,
-)
+from routing.importing.tsql.tree import Place, Words
 from routing.importing.tsql.vocabulary import RESERVED, STARTERS, find_unknown_variable
 
 DEEPEST = 100
@@ -56,7 +38,7 @@ class _NestingError(Exception):
     """Blocks nest deeper than any server takes."""
 
 
-def parse_batch(tokens: LexemeList, locate: Locate, settings: ParserSettings) -> ParsedBatch:
+def parse_batch(tokens: LexemeList, locate: Locate, settings: ParserSettings) -> tree.ParsedBatch:
     """Return the statements of a batch, or of the text of an EXEC, and its faults."""
     return _BatchParser(tokens, locate, settings).parse()
 
@@ -71,24 +53,24 @@ class _BatchParser(StatementParser):
         self._lacks_catch = False
         self._is_first = False
 
-    def parse(self) -> ParsedBatch:
+    def parse(self) -> tree.ParsedBatch:
         self._is_balanced = self._check_balance()
         unread: Place | None = None
-        nodes: list[ScriptNode] = []
+        nodes: list[tree.ScriptNode] = []
         try:
             while not self._cursor.at_end:
                 self._append(nodes)
         except _NestingError:
             unread = self._next_place()
         self._check_whole(nodes)
-        return ParsedBatch(
+        return tree.ParsedBatch(
             nodes=tuple(nodes),
             faults=tuple(sorted(self._faults, key=lambda fault: fault.place[1])),
             unread=unread,
             statements=self._statements,
         )
 
-    def _append(self, nodes: list[ScriptNode]) -> None:
+    def _append(self, nodes: list[tree.ScriptNode]) -> None:
         if not self._cursor.take_sign(";"):
             nodes.append(self._statement(is_first=not nodes))
 
@@ -107,21 +89,21 @@ class _BatchParser(StatementParser):
             self._add_fault(self._locate(imbalance.row), imbalance.why, SYNTAX)
         return imbalance is None and not foreign
 
-    def _check_whole(self, nodes: list[ScriptNode]) -> None:
+    def _check_whole(self, nodes: list[tree.ScriptNode]) -> None:
         for goto in self._gotos:
             if goto.label not in self._labels:
                 self._fault(goto.place, f"GOTO: its batch has no label {quote(goto.words[1].text)}", _NO_LABEL)
         # Names are looked at once all can be parsed. One SET as a whole script is a piece of a batch.
-        is_piece = not self._settings.is_script and len(nodes) == 1 and isinstance(nodes[0], AssignNode)
+        is_piece = not self._settings.is_script and len(nodes) == 1 and isinstance(nodes[0], tree.AssignNode)
         for row, why, number in self._names.find_faults() if not (self._faults or is_piece) else ():
             self._fault(self._locate(row), why, number)
-        plans = [node for node in nodes if isinstance(node, SetOptions) and _PLANS & set(node.options)]
+        plans = [node for node in nodes if isinstance(node, tree.SetOptions) and _PLANS & set(node.options)]
         if plans and len(nodes) > 1:
             self._fault(plans[0].place, f"SET {plans[0].options[0]} must be alone in its batch", _NOT_ALONE)
 
     # Statements
 
-    def _statement(self, is_first: bool = False) -> ScriptNode:
+    def _statement(self, is_first: bool = False) -> tree.ScriptNode:
         """Read one statement with the statements that it governs."""
         if self._depth >= DEEPEST:
             raise _NestingError
@@ -136,7 +118,7 @@ class _BatchParser(StatementParser):
         finally:
             self._depth -= 1
 
-    def _read(self, is_first: bool) -> ScriptNode:
+    def _read(self, is_first: bool) -> tree.ScriptNode:
         cursor = self._cursor
         self._is_first = is_first and self._depth == 1
         word = cursor.peek()
@@ -171,17 +153,17 @@ class _BatchParser(StatementParser):
             if why is not None:
                 self._fault(self._next_place(), why)
 
-    def _label(self) -> ScriptNode:
+    def _label(self) -> tree.ScriptNode:
         place, name = self._next_place(), self._cursor.next().text
         self._cursor.next()
         if name.casefold() in self._labels:
             self._fault(place, f"the label {quote(name)} occurs twice in the batch", _LABEL_TWICE)
         self._labels.setdefault(name.casefold(), place)
-        return LabelNode(place=place, name=name.casefold())
+        return tree.LabelNode(place=place, name=name.casefold())
 
     # What governs others
 
-    def _governed(self, keyword: str, place: Place) -> ScriptNode | None:
+    def _governed(self, keyword: str, place: Place) -> tree.ScriptNode | None:
         cursor = self._cursor
         is_end = cursor.at_words("END") and cursor.peek(1).upper != "CONVERSATION"
         if cursor.at_end or cursor.at_sign(";") or is_end or cursor.at_words("ELSE"):
@@ -197,14 +179,14 @@ class _BatchParser(StatementParser):
             cursor.skip_item()
         return self._words_since(start)
 
-    def _if(self) -> ScriptNode:
+    def _if(self) -> tree.ScriptNode:
         place = self._next_place()
         condition = self._condition()
         then = self._governed("IF", place)
         line = self._next_place()
         if not self._take_else():
-            return IfElse(place=place, words=condition, then=then)
-        return IfElse(place=place, words=condition, then=then, otherwise=self._governed("ELSE", line))
+            return tree.IfElse(place=place, words=condition, then=then)
+        return tree.IfElse(place=place, words=condition, then=then, otherwise=self._governed("ELSE", line))
 
     def _take_else(self) -> bool:
         """Move past an ELSE here, if any, after optional semicolons."""
@@ -216,20 +198,20 @@ class _BatchParser(StatementParser):
         cursor.position = position
         return False
 
-    def _lone_else(self) -> ScriptNode:
+    def _lone_else(self) -> tree.ScriptNode:
         place = self._next_place()
         self._cursor.next()
-        return IfElse(place=place, is_else=True, then=self._governed("ELSE", place))
+        return tree.IfElse(place=place, is_else=True, then=self._governed("ELSE", place))
 
-    def _while(self) -> ScriptNode:
+    def _while(self) -> tree.ScriptNode:
         place = self._next_place()
         condition = self._condition()
         self._loops += 1
         body = self._governed("WHILE", place)
         self._loops -= 1
-        return LoopNode(place=place, words=condition, body=body)
+        return tree.LoopNode(place=place, words=condition, body=body)
 
-    def _leave_loop(self) -> ScriptNode:
+    def _leave_loop(self) -> tree.ScriptNode:
         word = self._cursor.peek().upper
         if not self._loops:
             number = _BREAK if word == "BREAK" else _CONTINUE
@@ -238,7 +220,7 @@ class _BatchParser(StatementParser):
         self._cursor.next()
         return self._skipped_statement(place, start)
 
-    def _begin(self) -> ScriptNode:
+    def _begin(self) -> tree.ScriptNode:
         place, cursor, following = self._next_place(), self._cursor, self._cursor.peek(1).upper
         if following in _TRANSACTION:
             return self._transaction()
@@ -250,15 +232,15 @@ class _BatchParser(StatementParser):
         if cursor.take_words("CATCH"):
             if not self._lacks_catch:
                 self._fault(place, "no TRY block ends right before this CATCH")
-            return TryCatch(place=place, body=(), handler=self._catch(), catch_line=place[1])
+            return tree.TryCatch(place=place, body=(), handler=self._catch(), catch_line=place[1])
         if cursor.take_words("ATOMIC", "WITH"):
             cursor.skip_group()
         body = self._block("END")
         if not body:
             self._fault(place, "the BEGIN … END that begins here is empty")
-        return BlockNode(place=place, body=body)
+        return tree.BlockNode(place=place, body=body)
 
-    def _try(self, place: Place) -> ScriptNode:
+    def _try(self, place: Place) -> tree.ScriptNode:
         body = self._block("END TRY")
         if not body:
             self._fault(place, "the TRY block that begins here is empty")
@@ -266,18 +248,18 @@ class _BatchParser(StatementParser):
         if not self._cursor.take_words("BEGIN", "CATCH"):
             self._lacks_catch = True
             self._fault(place, "no CATCH follows the TRY block that begins here right behind its END TRY")
-            return TryCatch(place=place, body=body, handler=(), catch_line=line)
-        return TryCatch(place=place, body=body, handler=self._catch(), catch_line=line)
+            return tree.TryCatch(place=place, body=body, handler=(), catch_line=line)
+        return tree.TryCatch(place=place, body=body, handler=self._catch(), catch_line=line)
 
-    def _catch(self) -> tuple[ScriptNode, ...]:
+    def _catch(self) -> tuple[tree.ScriptNode, ...]:
         self._handlers += 1
         body = self._block("END CATCH")
         self._handlers -= 1
         return body
 
-    def _block(self, closing: str) -> tuple[ScriptNode, ...]:
+    def _block(self, closing: str) -> tuple[tree.ScriptNode, ...]:
         cursor = self._cursor
-        nodes: list[ScriptNode] = []
+        nodes: list[tree.ScriptNode] = []
         while not cursor.at_end:
             if cursor.at_words("END") and cursor.peek(1).upper != "CONVERSATION":
                 place = self._next_place()
@@ -294,7 +276,7 @@ class _BatchParser(StatementParser):
             return f"END {self._cursor.next().upper}"
         return "END"
 
-    def _end(self) -> ScriptNode:
+    def _end(self) -> tree.ScriptNode:
         """Read END CONVERSATION, or an END too many, which the balance reports."""
         place, start = self._next_place(), self._cursor.position
         if self._cursor.peek(1).upper == "CONVERSATION":
@@ -302,11 +284,11 @@ class _BatchParser(StatementParser):
         self._take_end()
         return self._skipped_statement(place, start)
 
-    def _definition(self) -> ScriptNode:
+    def _definition(self) -> tree.ScriptNode:
         cursor = self._cursor
         name_at = 3 if cursor.at_words("CREATE", "OR", "ALTER") else 1
         verb, kind = cursor.peek().upper, cursor.peek(name_at).upper
-        if (verb, kind) in FIRST_IN_BATCH:
+        if (verb, kind) in tree.FIRST_IN_BATCH:
             return self._first_in_batch(name_at)
         if verb == "DROP" and kind in ("PROC", "PROCEDURE"):
             return self._drop_modules()
@@ -320,7 +302,7 @@ class _BatchParser(StatementParser):
         self._skip()
         return self._skipped_statement(place, start)
 
-    def _first_in_batch(self, name_at: int) -> ScriptNode:
+    def _first_in_batch(self, name_at: int) -> tree.ScriptNode:
         """Read a procedure, view or similar module at the start of its batch. The rest is its body."""
         cursor, place, start = self._cursor, self._next_place(), self._cursor.position
         verb, kind = cursor.peek().upper, cursor.peek(name_at).upper
@@ -328,16 +310,16 @@ class _BatchParser(StatementParser):
             self._fault(place, f"{verb} {kind} cannot be in a block or under a condition", RESERVED_WORD)
         elif not self._is_first:
             self._fault(place, f"{verb} {kind} must be the first statement of its batch", _NOT_FIRST)
-        if kind in AFTER_CREATE:
+        if kind in tree.AFTER_CREATE:
             self._names.allow_any()
             self._skip()
             return self._skipped_statement(place, start)
         cursor.position += name_at + 1
-        name, key = read_name(cursor)
+        name, key = tree.read_name(cursor)
         if cursor.peek(-1).upper in RESERVED:
             self._fault(place, f"{verb} {kind}: {quote(name)} is a reserved keyword", RESERVED_WORD)
         head = cursor.position
-        find_body(cursor, kind)
+        tree.find_body(cursor, kind)
         header = self._words_since(head)
         if kind == "VIEW":
             self._skip_view(place)
@@ -359,25 +341,25 @@ class _BatchParser(StatementParser):
 
     def _read_module(
         self, place: Place, verb: str, kind: str, name: str, key: tuple[str, str], header: Words
-    ) -> ScriptNode:
+    ) -> tree.ScriptNode:
         cursor = self._cursor
         self._module = {"PROC": "procedure"}.get(kind, kind.lower())
-        body: list[ScriptNode] = []
+        body: list[tree.ScriptNode] = []
         while not cursor.at_end:
             self._append(body)
-        return ModuleNode(
+        return tree.ModuleNode(
             place=place,
             verb=verb,
             kind=self._module,
             name=name,
             key=key,
-            parameters=read_parameters(header) if self._module == "procedure" else (),
-            body=ModuleBody(tuple(body)),
+            parameters=tree.read_parameters(header) if self._module == "procedure" else (),
+            body=tree.ModuleBody(tuple(body)),
         )
 
 
 # Not in the parser: with methods bound to itself it would outlive its work, with all lexemes of its batch.
-_READERS: Mapping[str, Callable[[_BatchParser], ScriptNode]] = {
+_READERS: Mapping[str, Callable[[_BatchParser], tree.ScriptNode]] = {
     "ALTER": _BatchParser._definition,
     "BACKUP": _BatchParser._brings_database,
     "BEGIN": _BatchParser._begin,

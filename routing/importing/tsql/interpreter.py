@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from routing.importing.tsql import tree
 from routing.importing.tsql.batch_course import BlockFlow, StatementCondition
 from routing.importing.tsql.calling import CallRunner
 from routing.importing.tsql.database_procedures import find_early_use
@@ -32,30 +33,7 @@ from routing.importing.tsql.session_statements import (
 )
 from routing.importing.tsql.state_changes import change
 from routing.importing.tsql.statement_parser import ParserSettings
-from routing.importing.tsql.tree import (
-    AssignNode,
-    BlockNode,
-    CallNode,
-    DefinitionNode,
-    DropModules,
-    GotoNode,
-    IfElse,
-    LabelNode,
-    LoopNode,
-    ModuleNode,
-    OtherStatement,
-    ParsedBatch,
-    Place,
-    RaiseError,
-    ReturnNode,
-    RunText,
-    ScriptNode,
-    SetOptions,
-    ThrowNode,
-    TransactionStatement,
-    TryCatch,
-    UseNode,
-)
+from routing.importing.tsql.tree import Place
 from routing.importing.tsql.vocabulary import find_unknown_variable
 
 _DEEPEST = 150
@@ -69,29 +47,29 @@ class ScriptInterpreter:
         self._run = run
         self.calls = calls = CallRunner(run, settings, self)
         self._nesting = 0
-        self._handlers: dict[type[ScriptNode], Callable[..., None]] = {
-            AssignNode: lambda node, condition: assign(run, node, condition),
-            BlockNode: lambda node, condition: self.walk(node.body, condition),
-            CallNode: calls.call,
-            DefinitionNode: self._define,
-            DropModules: calls.drop,
-            GotoNode: self._goto,
-            IfElse: self._if,
-            LabelNode: self._label,
-            LoopNode: self._loop,
-            ModuleNode: calls.create,
-            OtherStatement: self._pass_over,
-            RaiseError: lambda node, condition: raise_error(run, node, condition),
-            ReturnNode: self._return,
-            RunText: calls.run_text,
-            SetOptions: lambda node, condition: set_options(run, node, condition),
-            ThrowNode: self._throw,
-            TransactionStatement: lambda node, condition: run_transaction(run, node, condition),
-            TryCatch: self._try,
-            UseNode: self._use,
+        self._handlers: dict[type[tree.ScriptNode], Callable[..., None]] = {
+            tree.AssignNode: lambda node, condition: assign(run, node, condition),
+            tree.BlockNode: lambda node, condition: self.walk(node.body, condition),
+            tree.CallNode: calls.call,
+            tree.DefinitionNode: self._define,
+            tree.DropModules: calls.drop,
+            tree.GotoNode: self._goto,
+            tree.IfElse: self._if,
+            tree.LabelNode: self._label,
+            tree.LoopNode: self._loop,
+            tree.ModuleNode: calls.create,
+            tree.OtherStatement: self._pass_over,
+            tree.RaiseError: lambda node, condition: raise_error(run, node, condition),
+            tree.ReturnNode: self._return,
+            tree.RunText: calls.run_text,
+            tree.SetOptions: lambda node, condition: set_options(run, node, condition),
+            tree.ThrowNode: self._throw,
+            tree.TransactionStatement: lambda node, condition: run_transaction(run, node, condition),
+            tree.TryCatch: self._try,
+            tree.UseNode: self._use,
         }
 
-    def run_batch(self, batch: ParsedBatch, condition: StatementCondition) -> None:
+    def run_batch(self, batch: tree.ParsedBatch, condition: StatementCondition) -> None:
         """Run one batch, or no statement of it if it has faults. Faults of unsent batches are not reported."""
         run, connection = self._run, self._run.connection
         early = None if batch.faults or condition.never_runs else find_early_use(batch.nodes, run.holdings)
@@ -111,7 +89,7 @@ class ScriptInterpreter:
         if connection.transaction.doomed:
             run.roll_back_all("it is rolled back with its transaction, which cannot be committed after an error")
 
-    def walk(self, nodes: Sequence[ScriptNode | None], condition: StatementCondition) -> None:
+    def walk(self, nodes: Sequence[tree.ScriptNode | None], condition: StatementCondition) -> None:
         """Run statements one after another."""
         self._nesting += 1
         for node in nodes:
@@ -128,7 +106,7 @@ class ScriptInterpreter:
 
     # What governs others
 
-    def _if(self, node: IfElse, condition: StatementCondition) -> None:
+    def _if(self, node: tree.IfElse, condition: StatementCondition) -> None:
         run, line = self._run, node.place[1]
         effective = run.restrict_condition(condition)
         if node.is_else:
@@ -142,7 +120,7 @@ class ScriptInterpreter:
         self.walk([node.otherwise], otherwise)
 
     def _branches(
-        self, node: IfElse, condition: StatementCondition
+        self, node: tree.IfElse, condition: StatementCondition
     ) -> tuple[StatementCondition, StatementCondition]:
         run, line = self._run, node.place[1]
         answer = run.answer(node.words, condition)
@@ -168,10 +146,10 @@ class ScriptInterpreter:
             alternative = condition.not_run(f"the condition of the IF in line {line} {verb}")
         return (condition, alternative) if answer.holds else (alternative, condition)
 
-    def _loop(self, node: LoopNode, condition: StatementCondition) -> None:
+    def _loop(self, node: tree.LoopNode, condition: StatementCondition) -> None:
         self.walk([node.body], condition.perhaps(f"it is in the loop that begins in line {node.place[1]}"))
 
-    def _try(self, node: TryCatch, condition: StatementCondition) -> None:
+    def _try(self, node: tree.TryCatch, condition: StatementCondition) -> None:
         frame = self._run.frame
         frame.flows.append(BlockFlow())
         self.walk(node.body, condition)
@@ -185,19 +163,19 @@ class ScriptInterpreter:
 
     # What leaves
 
-    def _label(self, node: LabelNode, condition: StatementCondition) -> None:
+    def _label(self, node: tree.LabelNode, condition: StatementCondition) -> None:
         self._run.frame.flows[0].land(node.name)
         self._run.frame.variables.forget_all()
 
-    def _goto(self, node: GotoNode, condition: StatementCondition) -> None:
+    def _goto(self, node: tree.GotoNode, condition: StatementCondition) -> None:
         if not self._run.restrict_condition(condition).never_runs:
             self._run.frame.flows[0].leave(f"GOTO in line {node.place[1]}", condition, node.label)
 
-    def _return(self, node: ReturnNode, condition: StatementCondition) -> None:
+    def _return(self, node: tree.ReturnNode, condition: StatementCondition) -> None:
         if not self._run.restrict_condition(condition).never_runs:
             self._run.frame.flows[0].leave(f"RETURN in line {node.place[1]}", condition)
 
-    def _throw(self, node: ThrowNode, condition: StatementCondition) -> None:
+    def _throw(self, node: tree.ThrowNode, condition: StatementCondition) -> None:
         run, line = self._run, node.place[1]
         words = f"THROW in line {line}"
         effective = run.restrict_condition(condition)
@@ -209,7 +187,7 @@ class ScriptInterpreter:
 
     # What routing is about
 
-    def _define(self, node: DefinitionNode, condition: StatementCondition) -> None:
+    def _define(self, node: tree.DefinitionNode, condition: StatementCondition) -> None:
         run = self._run
         if node.is_fault:
             return
@@ -297,7 +275,7 @@ class ScriptInterpreter:
             why = f"{statement.title}: whether it runs is not sure"
             run.forget_database((statement.file, statement.line), why)
 
-    def _use(self, node: UseNode, condition: StatementCondition) -> None:
+    def _use(self, node: tree.UseNode, condition: StatementCondition) -> None:
         run = self._run
         effective = run.restrict_condition(condition)
         if effective.never_runs or effective.passed_over:
@@ -315,7 +293,7 @@ class ScriptInterpreter:
         why = effective.why_not or "it is under a condition"
         run.forget_database(node.place, f"USE {quote(node.name)}: {why}")
 
-    def _pass_over(self, node: OtherStatement, condition: StatementCondition) -> None:
+    def _pass_over(self, node: tree.OtherStatement, condition: StatementCondition) -> None:
         run = self._run
         effective = run.restrict_condition(condition)
         first = node.words[0] if node.words else None
@@ -339,7 +317,7 @@ def _says_it_exists(name: str, guard: ConditionGuard) -> bool:
     return is_same and guard.holds
 
 
-def _error_number(run: ScriptRun, node: ThrowNode) -> int | None:
+def _error_number(run: ScriptRun, node: tree.ThrowNode) -> int | None:
     """Return the number of THROW, or without arguments that of the error in its CATCH block."""
     if len(node.words) > 1:
         text = node.words[1].text

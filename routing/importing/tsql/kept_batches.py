@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 
+from routing.importing.tsql import tree
 from routing.importing.tsql.database_procedures import is_read_procedure
 from routing.importing.tsql.held_texts import (
     find_hidden_statement,
@@ -28,29 +29,6 @@ from routing.importing.tsql.tokens import (
     LexicalState,
     SkippedText,
     close_segment,
-)
-from routing.importing.tsql.tree import (
-    AssignNode,
-    BlockNode,
-    CallNode,
-    DropModules,
-    GotoNode,
-    IfElse,
-    LabelNode,
-    LoopNode,
-    ModuleBody,
-    ModuleNode,
-    OtherStatement,
-    ParsedBatch,
-    RaiseError,
-    ReturnNode,
-    ScriptNode,
-    SetOptions,
-    ThrowNode,
-    TransactionStatement,
-    TryCatch,
-    UseNode,
-    governed_by,
 )
 from routing.importing.tsql.vocabulary import NOUNS, RESERVED, STARTERS, find_unknown_variable
 
@@ -173,33 +151,34 @@ def _end_of_blanks(text: str, position: int) -> int:
 
 
 _SILENT = (
-    *(BlockNode, DropModules, GotoNode, IfElse, LabelNode, LoopNode, RaiseError, ReturnNode, SetOptions),
-    *(ThrowNode, TransactionStatement, TryCatch, UseNode),
+    *(tree.BlockNode, tree.DropModules, tree.GotoNode, tree.IfElse, tree.LabelNode, tree.LoopNode),
+    *(tree.RaiseError, tree.ReturnNode, tree.SetOptions, tree.ThrowNode, tree.TransactionStatement),
+    *(tree.TryCatch, tree.UseNode),
 )
 """The statements that need no report if they certainly do not run, apart from the statements inside."""
 
 
-def keep_batch(parsed: ParsedBatch, read_again: Callable[[], ParsedBatch]) -> ParsedBatch:
+def keep_batch(parsed: tree.ParsedBatch, read_again: Callable[[], tree.ParsedBatch]) -> tree.ParsedBatch:
     """Return a batch of a script without parts that have no effect. ``read_again`` returns the full one."""
-    if len(parsed.nodes) == 1 and isinstance(parsed.nodes[0], ModuleNode):
+    if len(parsed.nodes) == 1 and isinstance(parsed.nodes[0], tree.ModuleNode):
         module = parsed.nodes[0]
         steps = _count_silent(module.body.nodes)
         if steps is None:
             return parsed
-        body = ModuleBody(silent_steps=steps, read=lambda: _body_of(read_again()))
+        body = tree.ModuleBody(silent_steps=steps, read=lambda: _body_of(read_again()))
         return replace(parsed, nodes=(replace(module, body=body),))
     return replace(parsed, nodes=_merge(parsed.nodes))
 
 
-def _body_of(parsed: ParsedBatch) -> tuple[ScriptNode, ...]:
+def _body_of(parsed: tree.ParsedBatch) -> tuple[tree.ScriptNode, ...]:
     module = parsed.nodes[0]
-    assert isinstance(module, ModuleNode)
+    assert isinstance(module, tree.ModuleNode)
     return module.body.nodes
 
 
-def _merge(nodes: Sequence[ScriptNode]) -> tuple[ScriptNode, ...]:
+def _merge(nodes: Sequence[tree.ScriptNode]) -> tuple[tree.ScriptNode, ...]:
     """Merge neighbours that only reset @@ERROR. One that may begin a transaction represents the others."""
-    merged: list[ScriptNode] = []
+    merged: list[tree.ScriptNode] = []
     for node in nodes:
         before = merged[-1] if merged else None
         if not (before is not None and _is_silent_other(before) and _is_silent_other(node)):
@@ -209,33 +188,33 @@ def _merge(nodes: Sequence[ScriptNode]) -> tuple[ScriptNode, ...]:
     return tuple(merged)
 
 
-def _is_silent_other(node: ScriptNode) -> bool:
+def _is_silent_other(node: tree.ScriptNode) -> bool:
     """Return True if a statement is not about routing and sets no variable, so that only plain words were kept."""
-    return isinstance(node, OtherStatement) and all(
+    return isinstance(node, tree.OtherStatement) and all(
         word.kind is LexemeKind.WORD and not word.text.startswith("@") and find_unknown_variable(word.text) is None
         for word in node.words
     )
 
 
-def _count_silent(nodes: Sequence[ScriptNode | None]) -> int | None:
+def _count_silent(nodes: Sequence[tree.ScriptNode | None]) -> int | None:
     """Return the number of these statements, or None if one must be reported when it does not run."""
     total = 0
     for node in nodes:
         if node is None:
             continue
-        inner = _count_silent(governed_by(node)) if _is_silent(node) else None
+        inner = _count_silent(tree.governed_by(node)) if _is_silent(node) else None
         if inner is None:
             return None
         total += 1 + inner
     return total
 
 
-def _is_silent(node: ScriptNode) -> bool:
-    if isinstance(node, OtherStatement):
+def _is_silent(node: tree.ScriptNode) -> bool:
+    if isinstance(node, tree.OtherStatement):
         return find_statement_elsewhere(node.words) is None and find_shown_statement(node.words) is None
-    if isinstance(node, AssignNode):
+    if isinstance(node, tree.AssignNode):
         return all(find_hidden_statement(assignment.value) is None for assignment in node.assignments)
-    if isinstance(node, CallNode):
+    if isinstance(node, tree.CallNode):
         name = node.parts[-1] if node.parts else ""
         runs_text = name.lower() == "sp_executesql" or runs_in_every_database(name) or is_read_procedure(name)
         return not runs_text and find_hidden_statement(node.words) is None

@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from routing.importing.tsql import tree
 from routing.importing.tsql.batch_course import StatementCondition
 from routing.importing.tsql.script_run import ScriptRun
 from routing.importing.tsql.script_statements import RefusalError
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
-from routing.importing.tsql.tree import (
-    AssignNode,
-    DefinitionNode,
-    RaiseError,
-    SetOptions,
-    TransactionStatement,
-    VariableAssignment,
-    Words,
-)
+from routing.importing.tsql.tree import Words
 from routing.importing.tsql.values import CatalogValue, KnownValue, Value, join, read_type
 from routing.importing.tsql.vocabulary import BESIDE_DATABASE
 
@@ -37,7 +30,7 @@ _LEAST_ERROR, _MOST_UNLOGGED, _LEAST_FATAL = 11, 18, 20
 _RAISED, _NOT_LOGGED = 50000, 2754
 
 
-def set_options(run: ScriptRun, node: SetOptions, condition: StatementCondition) -> None:
+def set_options(run: ScriptRun, node: tree.SetOptions, condition: StatementCondition) -> None:
     """Run a SET of options that affect conditions, errors or transactions."""
     connection = run.connection
     line = node.place[1]
@@ -73,7 +66,7 @@ def may_start_transaction(words: Sequence[Lexeme]) -> bool:
     return reads or words[0].upper in _STARTS
 
 
-def find_transaction_refusal(run: ScriptRun, node: DefinitionNode) -> RefusalError | None:
+def find_transaction_refusal(run: ScriptRun, node: tree.DefinitionNode) -> RefusalError | None:
     """Return why a statement is refused in the transaction that is open, if it is."""
     transaction = run.connection.transaction
     if transaction.doomed:
@@ -89,7 +82,7 @@ def find_transaction_refusal(run: ScriptRun, node: DefinitionNode) -> RefusalErr
     return None
 
 
-def run_transaction(run: ScriptRun, node: TransactionStatement, condition: StatementCondition) -> None:
+def run_transaction(run: ScriptRun, node: tree.TransactionStatement, condition: StatementCondition) -> None:
     """Run BEGIN, COMMIT, SAVE or ROLLBACK of a transaction."""
     effective = run.restrict_condition(condition)
     transaction = run.connection.transaction
@@ -141,7 +134,7 @@ def _commit(run: ScriptRun, effective: StatementCondition) -> int | None:
 
 
 def _roll_back(
-    run: ScriptRun, node: TransactionStatement, name: str | None, effective: StatementCondition
+    run: ScriptRun, node: tree.TransactionStatement, name: str | None, effective: StatementCondition
 ) -> int | None:
     """Roll back the whole transaction or to a savepoint, and return the number of any error."""
     transaction, line = run.connection.transaction, node.place[1]
@@ -168,7 +161,7 @@ def _roll_back(
     return None
 
 
-def _note_perhaps(run: ScriptRun, node: TransactionStatement, effective: StatementCondition) -> None:
+def _note_perhaps(run: ScriptRun, node: tree.TransactionStatement, effective: StatementCondition) -> None:
     """Note a COMMIT or ROLLBACK that may run, though no error is expected."""
     transaction = run.connection.transaction
     if effective.never_runs or effective.after_error or effective.passed_over or not transaction.is_open:
@@ -184,7 +177,7 @@ def _note_perhaps(run: ScriptRun, node: TransactionStatement, effective: Stateme
         transaction.perhaps_ended = f"COMMIT in line {node.place[1]}"
 
 
-def raise_error(run: ScriptRun, node: RaiseError, condition: StatementCondition) -> None:
+def raise_error(run: ScriptRun, node: tree.RaiseError, condition: StatementCondition) -> None:
     """Run RAISERROR: severity 11 and more leaves a TRY block, 20 and more WITH LOG ends the connection."""
     run.frame.texts.show(node.words)
     effective = run.restrict_condition(condition)
@@ -208,7 +201,7 @@ def raise_error(run: ScriptRun, node: RaiseError, condition: StatementCondition)
         run.frame.flows[-1].leave(words, condition, is_error=True)
 
 
-def _severity_of(run: ScriptRun, node: RaiseError, effective: StatementCondition) -> int | None:
+def _severity_of(run: ScriptRun, node: tree.RaiseError, effective: StatementCondition) -> int | None:
     words = node.severity
     is_negative = bool(words) and words[0].kind is LexemeKind.SIGN and words[0].text == "-"
     value = run.evaluate(words[1:] if is_negative else words, effective)
@@ -220,7 +213,7 @@ def _severity_of(run: ScriptRun, node: RaiseError, effective: StatementCondition
 # DECLARE, SET and SELECT of variables, whose constants a reader of the script knows.
 
 
-def assign(run: ScriptRun, node: AssignNode, condition: StatementCondition) -> None:
+def assign(run: ScriptRun, node: tree.AssignNode, condition: StatementCondition) -> None:
     """Assign known values. Values after a FROM or WHERE depend on the server."""
     effective = run.restrict_condition(condition)
     for assignment in node.assignments:
@@ -233,7 +226,7 @@ def assign(run: ScriptRun, node: AssignNode, condition: StatementCondition) -> N
 
 
 def _assign_one(
-    run: ScriptRun, node: AssignNode, assignment: VariableAssignment, condition: StatementCondition
+    run: ScriptRun, node: tree.AssignNode, assignment: tree.VariableAssignment, condition: StatementCondition
 ) -> None:
     effective = run.restrict_condition(condition)
     frame, place = run.frame, node.place
@@ -252,7 +245,7 @@ def _assign_one(
 
 
 def _read_assigned(
-    run: ScriptRun, node: AssignNode, assignment: VariableAssignment, condition: StatementCondition
+    run: ScriptRun, node: tree.AssignNode, assignment: tree.VariableAssignment, condition: StatementCondition
 ) -> Value | None:
     if node.has_source:
         return _read_queried(run, node, assignment, condition) if assignment.sign == "=" else None
@@ -263,7 +256,7 @@ def _read_assigned(
 
 
 def _read_queried(
-    run: ScriptRun, node: AssignNode, assignment: VariableAssignment, condition: StatementCondition
+    run: ScriptRun, node: tree.AssignNode, assignment: tree.VariableAssignment, condition: StatementCondition
 ) -> Value | None:
     """Return the value of ``SELECT @v = … FROM``. Without a row the variable keeps its value."""
     value = run.read_value(_as_query(node, assignment), condition)
@@ -273,7 +266,7 @@ def _read_queried(
     return None if before is None else replace(value, no=before)
 
 
-def _as_query(node: AssignNode, assignment: VariableAssignment) -> Words:
+def _as_query(node: tree.AssignNode, assignment: tree.VariableAssignment) -> Words:
     first = node.words[0]
     opening, closing = (replace(first, kind=LexemeKind.SIGN, text=sign, upper="") for sign in "()")
     source = next((at for at, word in enumerate(node.words) if word.upper == "FROM"), len(node.words))

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from routing.importing.tsql import tree
 from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.extents import at_end_of_condition
 from routing.importing.tsql.script_statements import quote
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, split_words
-from routing.importing.tsql.tree import (
-    AssignNode,
-    CallArgument,
-    CallNode,
-    Place,
-    RaiseError,
-    RunText,
-    SetOptions,
-    TransactionStatement,
-    VariableAssignment,
-    Words,
-    read_number,
-)
+from routing.importing.tsql.tree import Place, Words
 from routing.importing.tsql.vocabulary import STARTERS
 
 # The variables of a batch are declared once, before they are used, and known only in their batch.
@@ -93,7 +82,7 @@ _SOURCES = frozenset(
 _OUTPUT = frozenset(["OUTPUT", "OUT"])
 
 
-def read_transaction(cursor: LexemeCursor, place: Place) -> TransactionStatement | None:
+def read_transaction(cursor: LexemeCursor, place: Place) -> tree.TransactionStatement | None:
     """Read BEGIN, COMMIT, ROLLBACK or SAVE of a transaction, or return None for any other statement."""
     verb = cursor.next().upper
     cursor.take_words("DISTRIBUTED")
@@ -107,10 +96,10 @@ def read_transaction(cursor: LexemeCursor, place: Place) -> TransactionStatement
     is_name = lexeme.kind is LexemeKind.NAME or (lexeme.kind is LexemeKind.WORD and lexeme.upper != "WITH")
     if has_noun and is_name and not at_end_of_condition(cursor):
         name = cursor.next()
-    return TransactionStatement(place=place, verb=verb, name=name)
+    return tree.TransactionStatement(place=place, verb=verb, name=name)
 
 
-def read_options(cursor: LexemeCursor, place: Place) -> SetOptions:
+def read_options(cursor: LexemeCursor, place: Place) -> tree.SetOptions:
     """Read SET option, option… ON or OFF."""
     cursor.next()
     options: list[str] = []
@@ -119,26 +108,26 @@ def read_options(cursor: LexemeCursor, place: Place) -> SetOptions:
         if not cursor.take_sign(","):
             break
     is_on = {"ON": True, "OFF": False}.get(cursor.peek().upper)
-    return SetOptions(place=place, options=tuple(options), is_on=is_on)
+    return tree.SetOptions(place=place, options=tuple(options), is_on=is_on)
 
 
-def read_error(cursor: LexemeCursor, place: Place) -> RaiseError:
+def read_error(cursor: LexemeCursor, place: Place) -> tree.RaiseError:
     """Read RAISERROR (message, severity, state) WITH LOG."""
     cursor.next()
     if not cursor.at_group:
-        return RaiseError(place=place, severity=(), is_logged=False)
+        return tree.RaiseError(place=place, severity=(), is_logged=False)
     arguments = split_words(cursor.group(), ",")
     is_logged = False
     while not at_end_of_condition(cursor):
         is_logged = is_logged or cursor.peek().upper == "LOG"
         cursor.next()
-    return RaiseError(place=place, severity=arguments[1] if len(arguments) > 1 else (), is_logged=is_logged)
+    return tree.RaiseError(place=place, severity=arguments[1] if len(arguments) > 1 else (), is_logged=is_logged)
 
 
-def read_assignments(cursor: LexemeCursor, end: int, place: Place, names: VariableNames | None) -> AssignNode:
+def read_assignments(cursor: LexemeCursor, end: int, place: Place, names: VariableNames | None) -> tree.AssignNode:
     """Read DECLARE, SET or SELECT of variables, up to ``end``. DECLARE notes its ``names``."""
     cursor.next()
-    assignments: list[VariableAssignment] = []
+    assignments: list[tree.VariableAssignment] = []
     has_source = False
     while cursor.position < end and cursor.peek().text.startswith("@"):
         if names is not None:
@@ -152,11 +141,11 @@ def read_assignments(cursor: LexemeCursor, end: int, place: Place, names: Variab
                 has_source = True
                 break
             cursor.skip_item()
-        assignments.append(VariableAssignment(name, sign, cursor.between(start, cursor.position), type_words))
+        assignments.append(tree.VariableAssignment(name, sign, cursor.between(start, cursor.position), type_words))
         if has_source or not cursor.take_sign(","):
             break
     has_source = has_source or (names is None and cursor.position < end)
-    return AssignNode(
+    return tree.AssignNode(
         place=place, assignments=tuple(assignments), is_declaration=names is not None, has_source=has_source
     )
 
@@ -179,20 +168,20 @@ def _read_sign(cursor: LexemeCursor) -> str:
     return sign
 
 
-def read_text_call(cursor: LexemeCursor, place: Place) -> RunText:
+def read_text_call(cursor: LexemeCursor, place: Place) -> tree.RunText:
     """Read the text in parentheses of an EXEC, at the cursor, and the linked server of AT."""
     if not cursor.at_group:
-        return RunText(place=place, value=(), server=None)
+        return tree.RunText(place=place, value=(), server=None)
     value = cursor.group()
     if cursor.take_words("AS"):
         cursor.next()
         cursor.take_sign("=")
         cursor.next()
     server = cursor.next().text if cursor.take_words("AT") else None
-    return RunText(place=place, value=value, server=server)
+    return tree.RunText(place=place, value=value, server=server)
 
 
-def read_call(cursor: LexemeCursor, place: Place, names: VariableNames) -> CallNode:
+def read_call(cursor: LexemeCursor, place: Place, names: VariableNames) -> tree.CallNode:
     """Read a procedure with its arguments, after EXEC or first in a batch. ``names`` collects its parameters."""
     result = variable = None
     if cursor.peek().text.startswith("@") and cursor.peek(1).text == "=":
@@ -203,19 +192,21 @@ def read_call(cursor: LexemeCursor, place: Place, names: VariableNames) -> CallN
         variable = cursor.next()
     else:
         parts = read_parts(cursor)
-    number = read_number(cursor)
+    number = tree.read_number(cursor)
     if parts:
         parts[-1] += number
-    arguments: list[CallArgument] = []
+    arguments: list[tree.CallArgument] = []
     while not at_end_of_condition(cursor) and not cursor.at_words("WITH"):
         before = cursor.position
         arguments.append(_read_argument(cursor, names))
         if not cursor.take_sign(",") or cursor.position == before:
             break
-    return CallNode(place=place, parts=tuple(parts), variable=variable, result=result, arguments=tuple(arguments))
+    return tree.CallNode(
+        place=place, parts=tuple(parts), variable=variable, result=result, arguments=tuple(arguments)
+    )
 
 
-def _read_argument(cursor: LexemeCursor, names: VariableNames) -> CallArgument:
+def _read_argument(cursor: LexemeCursor, names: VariableNames) -> tree.CallArgument:
     name = None
     if cursor.peek().text.startswith("@") and cursor.peek(1).text == "=":
         names.ignore(cursor.position)
@@ -228,7 +219,7 @@ def _read_argument(cursor: LexemeCursor, names: VariableNames) -> CallArgument:
     if cursor.peek().upper in _OUTPUT:
         cursor.next()
     is_default = len(words) == 1 and words[0].upper == "DEFAULT"
-    return CallArgument(name, () if is_default else words)
+    return tree.CallArgument(name, () if is_default else words)
 
 
 def read_parts(cursor: LexemeCursor) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from routing.importing.tsql import definitions
+from routing.importing.tsql import definitions, tree
 from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.database_definitions import find_stray_sign, title_of
 from routing.importing.tsql.extents import StatementExtent, at_end_of_condition
@@ -23,20 +23,7 @@ from routing.importing.tsql.simple_statements import (
     read_transaction,
 )
 from routing.importing.tsql.tokens import LexemeKind, LexemeList
-from routing.importing.tsql.tree import (
-    BatchFault,
-    DefinitionNode,
-    DropModules,
-    GotoNode,
-    OtherStatement,
-    Place,
-    ReturnNode,
-    ScriptNode,
-    ThrowNode,
-    UseNode,
-    Words,
-    read_dropped,
-)
+from routing.importing.tsql.tree import Place, Words
 from routing.importing.tsql.vocabulary import find_unknown_variable
 
 Locate = Callable[[int], Place]
@@ -69,8 +56,8 @@ class StatementParser:
         self._settings = settings
         self._cursor = LexemeCursor(tokens, settings.template_defaults)
         self._names = VariableNames(tokens.lexemes, settings.declared)
-        self._faults: list[BatchFault] = []
-        self._gotos: list[GotoNode] = []
+        self._faults: list[tree.BatchFault] = []
+        self._gotos: list[tree.GotoNode] = []
         self._handlers = 0
         self._module = "batch"
         # A sqlcmd variable without value may be any text, so a syntax error is then not certain.
@@ -78,7 +65,7 @@ class StatementParser:
         self._is_balanced = True
 
     def _add_fault(self, place: Place, why: str, number: int | None) -> None:
-        self._faults.append(BatchFault(place, why, number))
+        self._faults.append(tree.BatchFault(place, why, number))
 
     def _fault(self, place: Place, why: str, number: int | None = SYNTAX) -> bool:
         """Note why the batch cannot be parsed, if that is certain."""
@@ -115,10 +102,10 @@ class StatementParser:
     def _words_since(self, start: int) -> Words:
         return self._cursor.between(start, self._cursor.position)
 
-    def _skipped_statement(self, place: Place, start: int) -> OtherStatement:
-        return OtherStatement(place=place, words=needed_words(self._words_since(start)))
+    def _skipped_statement(self, place: Place, start: int) -> tree.OtherStatement:
+        return tree.OtherStatement(place=place, words=needed_words(self._words_since(start)))
 
-    def _other_statement(self) -> ScriptNode:
+    def _other_statement(self) -> tree.ScriptNode:
         place, start = self._next_place(), self._cursor.position
         extent = self._skip()
         if extent.calls_at is not None:
@@ -128,7 +115,7 @@ class StatementParser:
             return node
         return self._skipped_statement(place, start)
 
-    def _transaction(self) -> ScriptNode:
+    def _transaction(self) -> tree.ScriptNode:
         place, start = self._next_place(), self._cursor.position
         node = read_transaction(self._cursor, place)
         self._finish()
@@ -136,44 +123,44 @@ class StatementParser:
             return self._skipped_statement(place, start)
         return replace(node, words=self._words_since(start))
 
-    def _goto(self) -> ScriptNode:
+    def _goto(self) -> tree.ScriptNode:
         place, start = self._next_place(), self._cursor.position
         self._cursor.next()
         label = self._cursor.next().text.casefold()
         self._finish()
-        node = GotoNode(place=place, words=self._words_since(start), label=label)
+        node = tree.GotoNode(place=place, words=self._words_since(start), label=label)
         if node.words[1:] and node.words[1].kind in (LexemeKind.WORD, LexemeKind.NAME):
             self._gotos.append(node)
         return node
 
-    def _return(self) -> ScriptNode:
+    def _return(self) -> tree.ScriptNode:
         place, start = self._next_place(), self._cursor.position
         self._cursor.next()
         if not at_end_of_condition(self._cursor) and self._module in _RETURNS_NOTHING:
             self._fault(place, "RETURN has a value outside a procedure or function", _VALUE_RETURNED)
         self._finish()
-        return ReturnNode(place=place, words=self._words_since(start))
+        return tree.ReturnNode(place=place, words=self._words_since(start))
 
-    def _throw(self) -> ScriptNode:
+    def _throw(self) -> tree.ScriptNode:
         place, start = self._next_place(), self._cursor.position
         self._cursor.next()
         if at_end_of_condition(self._cursor) and not self._handlers:
             self._fault(place, "THROW has no arguments outside a CATCH block", _RETHROW)
         self._finish()
-        return ThrowNode(place=place, words=self._words_since(start))
+        return tree.ThrowNode(place=place, words=self._words_since(start))
 
-    def _raise(self) -> ScriptNode:
+    def _raise(self) -> tree.ScriptNode:
         place, start = self._next_place(), self._cursor.position
         node = read_error(self._cursor, place)
         self._finish()
         return replace(node, words=self._words_since(start))
 
-    def _declare(self) -> ScriptNode:
+    def _declare(self) -> tree.ScriptNode:
         if not self._cursor.peek(1).text.startswith("@"):
             return self._other_statement()
         return self._assign(is_declaration=True)
 
-    def _set(self) -> ScriptNode:
+    def _set(self) -> tree.ScriptNode:
         cursor, place, start = self._cursor, self._next_place(), self._cursor.position
         if not cursor.peek(1).text.startswith("@"):
             node = read_options(cursor, place)
@@ -181,13 +168,13 @@ class StatementParser:
             return replace(node, words=self._words_since(start))
         return self._assign()
 
-    def _select(self) -> ScriptNode:
+    def _select(self) -> tree.ScriptNode:
         cursor = self._cursor
         if not (cursor.peek(1).text.startswith("@") and cursor.peek(2).text in ("=", "+")):
             return self._other_statement()
         return self._assign()
 
-    def _assign(self, is_declaration: bool = False) -> ScriptNode:
+    def _assign(self, is_declaration: bool = False) -> tree.ScriptNode:
         place, start = self._next_place(), self._cursor.position
         self._skip()
         end, self._cursor.position = self._cursor.position, start
@@ -195,7 +182,7 @@ class StatementParser:
         self._cursor.position = end
         return replace(node, words=self._words_since(start))
 
-    def _use(self) -> ScriptNode:
+    def _use(self) -> tree.ScriptNode:
         place, start, cursor = self._next_place(), self._cursor.position, self._cursor
         cursor.next()
         self._take_notes()
@@ -210,11 +197,11 @@ class StatementParser:
             if isinstance(error, UnparsedError):
                 self._fault(place, f"USE: {error.why}", error.number)
         self._finish()
-        return UseNode(
+        return tree.UseNode(
             place=place, words=self._words_since(start), name=name, refusal=refusal, notes=self._take_notes()
         )
 
-    def _execute(self) -> ScriptNode:
+    def _execute(self) -> tree.ScriptNode:
         if self._cursor.peek(1).upper == "AS":
             return self._other_statement()
         place, start = self._next_place(), self._cursor.position
@@ -226,7 +213,7 @@ class StatementParser:
         self._cursor.next()
         return self._call(start)
 
-    def _call(self, start: int | None = None) -> ScriptNode:
+    def _call(self, start: int | None = None) -> tree.ScriptNode:
         cursor = self._cursor
         start = cursor.position if start is None else start
         place = self._locate(cursor.between(start, start + 1)[0].row)
@@ -241,7 +228,7 @@ class StatementParser:
         cursor.position = max(cursor.position, start + 1)
         return replace(call, words=self._words_since(start))
 
-    def _brings_database(self) -> ScriptNode:
+    def _brings_database(self) -> tree.ScriptNode:
         """Read RESTORE or DBCC CLONEDATABASE, which create routes and services without naming them."""
         cursor, place, start = self._cursor, self._next_place(), self._cursor.position
         title, why = definitions.find_brought_database(cursor)
@@ -251,9 +238,11 @@ class StatementParser:
         self._skip()
         if title is None:
             return self._skipped_statement(place, start)
-        return DefinitionNode(place=place, words=self._words_since(start), title=title, refusal=RefusalError(why))
+        return tree.DefinitionNode(
+            place=place, words=self._words_since(start), title=title, refusal=RefusalError(why)
+        )
 
-    def _read_definition(self, read: definitions.Definition) -> ScriptNode:
+    def _read_definition(self, read: definitions.Definition) -> tree.ScriptNode:
         cursor, place, start = self._cursor, self._next_place(), self._cursor.position
         title = title_of(cursor)
         self._take_notes()
@@ -267,17 +256,19 @@ class StatementParser:
             cursor.position = max(cursor.position, start + 2)
             self._finish()
             words = _needed_of_definition(self._words_since(start))
-            return DefinitionNode(place=place, words=words, title=title, refusal=refusal, is_fault=is_fault)
+            return tree.DefinitionNode(place=place, words=words, title=title, refusal=refusal, is_fault=is_fault)
         notes = self._take_notes()
         self._finish()
         words = _needed_of_definition(self._words_since(start))
-        return DefinitionNode(place=place, words=words, title=title, statements=tuple(statements), notes=notes)
+        return tree.DefinitionNode(
+            place=place, words=words, title=title, statements=tuple(statements), notes=notes
+        )
 
-    def _drop_modules(self) -> ScriptNode:
+    def _drop_modules(self) -> tree.ScriptNode:
         place, start = self._next_place(), self._cursor.position
-        keys, if_exists = read_dropped(self._cursor)
+        keys, if_exists = tree.read_dropped(self._cursor)
         self._finish()
-        return DropModules(place=place, words=self._words_since(start), keys=keys, if_exists=if_exists)
+        return tree.DropModules(place=place, words=self._words_since(start), keys=keys, if_exists=if_exists)
 
     def _take_notes(self) -> tuple[str, ...]:
         notes, self._cursor.notes = tuple(self._cursor.notes), []
