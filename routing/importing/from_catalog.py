@@ -51,23 +51,20 @@ def import_export(
     ``drop_unfinished``. Raises ContractError before any write if the export is older than the last import of the
     same, or a key or table does not fit. Raises StorageError for a failed write.
     """
-    refuse_to_come(
-        find_exports_to_come(export.rows, now), "--time-zone names the zone of the clock that showed it"
-    )
+    hint = "--time-zone names the zone of the clock that showed it"
+    refuse_to_come(find_exports_to_come(export.rows, now), hint)
     keys = [
         *_ALWAYS,
         *(key for view, further_keys in _ALSO.items() if view in export.rows for key in further_keys),
     ]
     optional: tuple[str, ...] = ("dialogs",) if "databases" in export.rows and "dialogs" not in keys else ()
     config = config.placed(opener.placed)
-    observed_keys = [
-        key for view, key in SEEN_VIEWS.items() if view in export.rows and key in config.import_tables
-    ]
-    keys += observed_keys
+    seen_keys = [key for view, key in SEEN_VIEWS.items() if view in export.rows and key in config.import_tables]
+    keys += seen_keys
     if "databases" in export.rows:
         # Of databases that are gone nothing stays.
-        optional += tuple(key for key in SEEN_VIEWS.values() if key not in observed_keys)
-    _leave_evidence_out(export, observed_keys)
+        optional += tuple(key for key in SEEN_VIEWS.values() if key not in seen_keys)
+    _leave_evidence_out(export, seen_keys)
     with nullcontext() if dry_run else stored_tables.only_import(config, now):
         progress("reading the tables")
         earlier = complete_imports(opener, config, is_dry_run=dry_run, drops=drop_unfinished)
@@ -77,15 +74,15 @@ def import_export(
     return done
 
 
-def _leave_evidence_out(export: CatalogExport, observed_keys: Collection[str]) -> None:
+def _leave_evidence_out(export: CatalogExport, seen_keys: Collection[str]) -> None:
     """Remove the views that no table needs from an export, with a note.
 
-    ``observed_keys`` are the written tables of statuses, queues and endpoints.
+    ``seen_keys`` are the written tables of statuses, queues and endpoints.
 
     The monitors of queues go to the table of queues.
     """
-    stored_views = {view for view, key in SEEN_VIEWS.items() if key in observed_keys}
-    stored_views |= {MONITORS} if "queues" in observed_keys else set()
+    stored_views = {view for view, key in SEEN_VIEWS.items() if key in seen_keys}
+    stored_views |= {MONITORS} if "queues" in seen_keys else set()
     views = [view for view in export.rows if view in EVIDENCE and view not in stored_views]
     for view in views:
         del export.rows[view]
@@ -214,9 +211,8 @@ def _changes(
 
 def _say_what_is_missing(covered: CoveredRows, databases: Sequence[TableRow]) -> None:
     """Note databases with routes or messages that ``databases`` lacks: their messages will be rejected."""
-    known_databases = {
-        (row["instance_name"], row["name"]) for row in [*databases, *covered.rows.get("databases", ())]
-    }
+    rows = [*databases, *covered.rows.get("databases", ())]
+    known_databases = {(row["instance_name"], row["name"]) for row in rows}
     used = {
         (instance, name)
         for view in ("routes", "transmission_queue")

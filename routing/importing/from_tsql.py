@@ -67,9 +67,8 @@ def _bring_scripts(
     databases, instances = store.rows("databases"), store.rows("instances")
     spelling = NameSpelling.of_tables(instances, databases)
     name = spelling.instance(instance)
-    instance_tables = {
-        key: store.rows(key, {"instance_name": [name]}) for key in ("routes", "services", "imports")
-    }
+    only = {"instance_name": [name]}
+    instance_tables = {key: store.rows(key, only) for key in ("routes", "services", "imports")}
     instance_tables["databases"] = [row for row in databases if row["instance_name"] == name]
     instance_tables["instances"] = [row for row in instances if row["instance_name"] == name]
     named_rows = [*instances, *databases]

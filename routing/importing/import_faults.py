@@ -125,10 +125,9 @@ def find_exports_to_come(rows: Mapping[str, Iterable[TableRow]], now: datetime) 
     for of_view in rows.values():
         for row in of_view:
             if row["exported_at"] > latest:
-                file = row["place"].rpartition(", row ")[0] or row["place"]
-                phrases_by_file.setdefault(
-                    file, phrase_to_come(f"{row['place']}: exported_at", row["exported_at"])
-                )
+                place = row["place"]
+                phrase = phrase_to_come(f"{place}: exported_at", row["exported_at"])
+                phrases_by_file.setdefault(place.rpartition(", row ")[0] or place, phrase)
     return list(phrases_by_file.values())
 
 

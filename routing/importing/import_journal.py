@@ -128,9 +128,10 @@ def _digest(row: TableRow, text: str) -> str:
 
 def encode_sources(import_id: str, started_at: datetime, key: str, sources: Mapping[str, object]) -> TableRow:
     """Return the journal's one row for an import that streams from sources to a table."""
-    import_columns = {"import_id": import_id, "started_at": started_at, "release": release()}
     return {
-        **import_columns,
+        "import_id": import_id,
+        "started_at": started_at,
+        "release": release(),
         "table_key": key,
         "action": PUT,
         "part": _SOURCES,

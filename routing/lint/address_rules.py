@@ -265,25 +265,22 @@ def no_port(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
 
 def other_port(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     """Find SBR032: the host is known, and its endpoint listens at another port."""
-    host, port = text.host(row.route.address), text.port(row.route.address)
+    address = row.route.address
+    host, port = text.host(address), text.port(address)
     if host is None or port is None:
         return None
     if host in LOOPBACK_HOSTS:
         instance = around.instance(row)
+        if instance is None:
+            return None
         # A loopback name leads to any instance of the machine, by the port.
-        addresses_here = (
-            ()
-            if instance is None
-            else {*instance.own_addresses, *around.estate.network.addresses_beside(instance)}
-        )
+        addresses_here = {*instance.own_addresses, *around.estate.network.addresses_beside(instance)}
         ports = {own_port for own_port in map(text.port, addresses_here) if own_port is not None}
     else:
         ports = around.ports.get(host, set())
     if not ports or port in ports:
         return None
-    return row.finding(
-        "SBR032", "address '%s', but the endpoint's port is %s", row.route.address, list_names(ports)
-    )
+    return row.finding("SBR032", "address '%s', but the endpoint's port is %s", address, list_names(ports))
 
 
 _LONGEST_HOST, _LONGEST_LABEL = 255, 63

@@ -181,9 +181,7 @@ def shadowed_routes(
     duplicates among balanced routes, or belong to a database with its broker off. It also ignores the LOCAL route
     for any service, which is kept for future services.
     """
-    doubled = {
-        (finding.instance_name, finding.database_name, finding.object) for finding in doubled_routes(balanced)
-    }
+    doubled = {(one.instance_name, one.database_name, one.object) for one in doubled_routes(balanced)}
     used: set[tuple[tuple[str, str], str | None]] = set()
     # The first route by name that answers a route's own question (its service and broker instance).
     winners: dict[tuple[tuple[str, str], str | None, str | None], str] = {}
@@ -195,17 +193,16 @@ def shadowed_routes(
             if name is not None and service is not None:
                 question = (place, service, broker)
                 winners[question] = min(name, winners.get(question, name))
-    for selector, routes in probe_answers.contested.items():
-        if not estate.instances[selector.instance].is_enabled(selector.database):
+    for (instance, database, service, broker), routes in probe_answers.contested.items():
+        if not estate.instances[instance].is_enabled(database):
             continue
-        winner = winners.get((selector.place, selector.service, selector.broker), "another route for any service")
+        place = instance, database
+        winner = winners.get((place, service, broker), "another route for any service")
         for route in routes:
             is_usable = tier_of(route) is not None and not catches_all(route)
-            is_told = (*selector.place, route.name) in doubled
-            if is_usable and not is_told and (selector.place, route.name) not in used:
-                yield finding(
-                    "SBR027", selector.place, route.name, "every message that it matches takes %s", winner
-                )
+            is_told = (*place, route.name) in doubled
+            if is_usable and not is_told and (place, route.name) not in used:
+                yield finding("SBR027", place, route.name, "every message that it matches takes %s", winner)
 
 
 # Routes without broker instance, to several instances of a service or to only one.

@@ -185,12 +185,8 @@ def _rows(columns: TableColumns, key: str) -> list[TableRow]:
     times = [field.name for field in INPUTS[key] if field.kind == ColumnKind.TIMESTAMP]
     rows = list(columns.dicts())
     for row in rows:
-        row.update({name: _moment(row[name]) for name in times})
+        row.update({name: moment_of(row[name]) for name in times if row[name] is not None})
     return rows
-
-
-def _moment(micros: int | None) -> datetime | None:
-    return None if micros is None else moment_of(micros)
 
 
 _CODE = re.compile(r"[A-Z][A-Z0-9_-]{0,40}[0-9]\Z")

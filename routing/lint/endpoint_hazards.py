@@ -136,10 +136,9 @@ class _Proofs:
         is_sent = search.end.outcome in LEAVES and decision.second is None
         if not is_sent or search.asks or search.reads_address or search.step is not MatchingStep.ANY_SERVICE:
             return None
-        compared = {
-            address for route in search.choice.routes for address in (route.compared, route.compared_mirror)
-        }
-        return None if compared & instance.own_addresses else search.choice.routes
+        routes = search.choice.routes
+        compared = {address for route in routes for address in (route.compared, route.compared_mirror)}
+        return None if compared & instance.own_addresses else routes
 
     def _share(self, choice: OpenChoice, shared_routes: Sequence[EstateRoute]) -> ProvedHazard | None:
         """Find the hazard of a choice that depends only on the addresses."""
@@ -157,9 +156,8 @@ class _Proofs:
         for trace in self._follower.traces(choice):
             ends = self._ends(trace, choice) if trace.has_multiple_targets else ()
             if ends:
-                return ProvedHazard(
-                    tuple(dict.fromkeys(path.hops[0].route_name or "" for path in trace.hop_paths)), ends
-                )
+                names = dict.fromkeys(path.hops[0].route_name or "" for path in trace.hop_paths)
+                return ProvedHazard(tuple(names), ends)
         return None
 
     def _ends(self, trace: MessageTrace, choice: OpenChoice) -> Ends:
@@ -272,9 +270,9 @@ def several_targets(
         sentence = "open dialogs to '%s' end at " + ", ".join(["%s (%s)"] * len(shown))
         sentence += f" and {hidden} more, by %s" if hidden > 0 else ", by %s"
         values = [list_names(choice.service for choice in choices), *chain(*shown), list_names(hazard.routes)]
-        risk = _Risk.together([risks[choice] for choice in choices if choice in risks])
-        if risk is not None:
-            phrase_of_dialogs, counts = risk.phrased()
+        own_risks = [risks[choice] for choice in choices if choice in risks]
+        if own_risks:
+            phrase_of_dialogs, counts = _Risk.together(own_risks).phrased()
             sentence, values = sentence + phrase_of_dialogs, values + counts
         yield finding("SBR041", place, hazard.routes[0], sentence, *values)
 
@@ -296,13 +294,10 @@ class _Risk(NamedTuple):
         return "; dialogs at risk: up to %s, depending on the picks of forwarders", [str(self.dialogs)]
 
     @classmethod
-    def together(cls, risks: Sequence[_Risk]) -> _Risk | None:
-        """Add up risks. Return None for no risks."""
-        if not risks:
-            return None
-        return cls(
-            sum(risk.dialogs for risk in risks), min(one.first for one in risks), all(one.is_sure for one in risks)
-        )
+    def together(cls, risks: Sequence[_Risk]) -> _Risk:
+        """Add up risks."""
+        dialogs, firsts, are_sure = zip(*risks, strict=True)
+        return cls(sum(dialogs), min(firsts), all(are_sure))
 
 
 def _dialogs_at_risk(
@@ -318,8 +313,7 @@ def _dialogs_at_risk(
         for choice in set().union(*passed):
             is_sure = all(choice in of_hash for of_hash in passed)
             risks_by_choice.setdefault(choice, []).append(_Risk(group.dialogs, group.first, is_sure))
-    together = {choice: _Risk.together(risks) for choice, risks in risks_by_choice.items()}
-    return {choice: risk for choice, risk in together.items() if risk is not None}
+    return {choice: _Risk.together(risks) for choice, risks in risks_by_choice.items()}
 
 
 def _choices_on_path(trace: MessageTrace, service: str, hazards: Hazards) -> set[OpenChoice]:

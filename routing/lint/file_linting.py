@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from routing.cases.evidence import FileEvidence, Spot, SubjectKey, subject_key, weigh
@@ -158,9 +159,8 @@ class FileKnowledge:
     def _is_local(self, finding: LintFinding) -> bool:
         instance = self._knowledge.instances.get(finding.instance_name or "")
         scope = {} if instance is None else instance.routes.get(finding.database_name or "", {})
-        return any(
-            is_local(route) for routes in scope.values() for route in routes if route.name == finding.object
-        )
+        routes = chain.from_iterable(scope.values())
+        return any(is_local(route) for route in routes if route.name == finding.object)
 
 
 def _set_of(gap: KnowledgeGap | None) -> SharedGaps:
@@ -193,9 +193,8 @@ class DefinitionPlaces:
         if name:
             # Any database of an instance may hold a service.
             for view in _NAMED:
-                spot = self._spots.get(
-                    subject_key(view, instance, None if view == "databases" else database, name)
-                )
+                of_database = None if view == "databases" else database
+                spot = self._spots.get(subject_key(view, instance, of_database, name))
                 spot = spot or (database is None and self._by_name.get((view, instance, collated(name)))) or None
                 if spot is not None:
                     return spot

@@ -52,9 +52,8 @@ def answers(estate: LintEstate, probe_answers: ProbeAnswers) -> Iterator[LintFin
     for verdict in probe_answers.arriving:
         for search in verdict.searches:
             if search.end.reason is Reason.FORWARDING_DISABLED:
-                yield not_forwarded(
-                    verdict, search, is_known=estate.instances[verdict.question.instance].is_forwarding_known
-                )
+                instance = estate.instances[verdict.question.instance]
+                yield not_forwarded(verdict, search, is_known=instance.is_forwarding_known)
 
 
 def routed_here(verdict: ProbeVerdict, search: RouteSearch, by: RouteReferrer) -> Iterator[LintFinding]:
@@ -90,9 +89,8 @@ def arrives_open(estate: LintEstate, verdict: ProbeVerdict, search: RouteSearch)
     if service == BROKER_CONFIGURATION_SERVICE:
         return
     if is_caught(search):
-        yield finding(
-            "SBR023", place, service, "messages that arrive for it match only route %s", search.route_name
-        )
+        sentence = "messages that arrive for it match only route %s"
+        yield finding("SBR023", place, service, sentence, search.route_name)
     if search.step is MatchingStep.NO_MATCH and verdict.referrer is None and not search.asks:
         sentence = "an open message that arrives for it is %s (%s)"
         if _takes_bound(estate, verdict.question):

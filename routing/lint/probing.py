@@ -61,11 +61,6 @@ class RouteSelector(NamedTuple):
     service: str | None
     broker: str | None
 
-    @property
-    def place(self) -> tuple[str, str]:
-        """The scope."""
-        return self.instance, self.database
-
 
 class AskedServices(NamedTuple):
     """The services of an instance for which a scope asks for a route: the first by name, and their number.

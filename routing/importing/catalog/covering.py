@@ -55,22 +55,19 @@ def instances(
 
 
 def _addresses(covered: CoveredRows, row: TableRow, ports: Mapping[tuple[str, int], TableRow]) -> list[str]:
-    listening = ports.get((row["instance_name"], row["endpoint_id"]), {})
+    place, instance = row["place"], row["instance_name"]
+    listening = ports.get((instance, row["endpoint_id"]), {})
     port = row["port"] if listening.get("port") is None else listening["port"]
     if row["endpoint_id"] is None:
         return []
     texts = (row["machine_name"], row["full_name"], row["listener_names"], listening.get("ip_address"))
     names = list(dict.fromkeys(name for text in texts if text for name in _BETWEEN_NAMES.split(text) if name))
     if port not in _PORTS:
-        covered.notes.append(
-            f"{row['place']}: the port is unknown, so there is no address of {row['instance_name']}"
-        )
+        covered.notes.append(f"{place}: the port is unknown, so there is no address of {instance}")
         return []
     if not names:
-        instance = row["instance_name"]
-        covered.notes.append(
-            f"{row['place']}: no network name of {instance} is known; give its addresses with --address"
-        )
+        hint = "give its addresses with --address"
+        covered.notes.append(f"{place}: no network name of {instance} is known; {hint}")
     hosts = (f"[{name}]" if ":" in name and not name.startswith("[") else name for name in names)
     return [address for host in hosts if is_tcp(address := f"tcp://{host}:{port}")]
 

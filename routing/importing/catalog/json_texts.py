@@ -347,9 +347,8 @@ def json_sets(text: str, file: str) -> list[ResultSet]:
         else:
             rows.append(own_rows)
     sets = [ResultSet((), omits_null=True)] if rows is None else rows.sets()
-    if {why for part in sets for _, why in part.rejected} == {NO_OBJECT} and not any(
-        len(part.rows) for part in sets
-    ):
+    reasons = {why for part in sets for _, why in part.rejected}
+    if reasons == {NO_OBJECT} and not any(len(part.rows) for part in sets):
         raise unreadable_file(file, "it has no line with a JSON object")
     return sets
 

@@ -270,16 +270,14 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
             if ASKED_QUEUE.intersection(re.findall(r"\w+", decoded.text.lower())):
                 error.note += f", but it has columns of sys.{QUEUE}"
             raise
-    views = [forced or _view_of(rows, view, is_alone=len(sets) == 1) for rows in sets]
-    if not any(views):
+    viewed = [(rows, forced or _view_of(rows, view, is_alone=len(sets) == 1)) for rows in sets]
+    if not any(own_view for _, own_view in viewed):
         return []
-    if forced is None and view is not None and views == [view]:
+    if forced is None and view is not None and len(viewed) == 1 and viewed[0][1] == view:
         _refuse_other_columns(file, sets[0], view, "" if decoded is None else decoded.text)
     if forced is None:
-        notes += _say_by_columns(path, sets, views, view)
-    known_sets = [
-        FoundResultSet(file, view, rows) for rows, view in zip(sets, views, strict=True) if view is not None
-    ]
+        notes += _say_by_columns(path, viewed, view)
+    known_sets = [FoundResultSet(file, own_view, rows) for rows, own_view in viewed if own_view is not None]
     _tell_apart(known_sets)
     if decoded is not None and decoded.encoding == GUESS:
         notes.append(say_guess(file, as_shown(decoded.text)))
@@ -316,9 +314,8 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
         owner = "database_name" if part.view.per_database else "instance_name"
         if owner not in part.rows.columns and part.rows.columns and not part.rows.omits_null:
             parts_by_view.setdefault(part.view.name, []).append(part)
-    if len({part.rows.database for part in known_sets}) == 1 and all(
-        len(parts) == 1 for parts in parts_by_view.values()
-    ):
+    is_one_database = len({part.rows.database for part in known_sets}) == 1
+    if is_one_database and all(len(parts) == 1 for parts in parts_by_view.values()):
         for part in known_sets:
             part.rows.database = None
     for part in known_sets:
@@ -334,11 +331,9 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
         unnamed = [part.rows for part in parts if part.rows.database is None or not part.view.per_database]
         if len(parts) > 1 and unnamed and (len(unnamed) < len(parts) or not have_equal_rows(unnamed)):
             kind = "database" if parts[0].view.per_database else "instance"
-            why = (
-                f"{len(parts)} result sets of sys.{parts[0].view.name} are in the file, and no column or line says"
-            )
+            why = f"{len(parts)} result sets of sys.{parts[0].view.name} are in the file"
             for rows in unnamed:
-                rows.reject_all(f"{why} of which {kind} this one is")
+                rows.reject_all(f"{why}, and no column or line says of which {kind} this one is")
 
 
 _NAMED_ONCE = frozenset(["routes", "services", "databases"])
@@ -424,10 +419,10 @@ def _view_of(rows: ResultSet, named: CatalogView | None, *, is_alone: bool) -> C
 
 
 def _say_by_columns(
-    path: FilePlace, sets: Sequence[ResultSet], views: Sequence[CatalogView | None], named: CatalogView | None
+    path: FilePlace, viewed: Sequence[tuple[ResultSet, CatalogView | None]], named: CatalogView | None
 ) -> Iterator[str]:
     """Yield a note on each view that its columns tell but not the file name, and on rows that are of no view."""
-    views_of_columns = [view for rows, view in zip(sets, views, strict=True) if VIEW_NAME not in rows.columns]
+    views_of_columns = [view for rows, view in viewed if VIEW_NAME not in rows.columns]
     recognised = [
         f"sys.{view.name}"
         for view in dict.fromkeys(views_of_columns)
@@ -435,9 +430,7 @@ def _say_by_columns(
     ]
     if recognised:
         yield f"{path}: recognised by its columns as {', '.join(recognised)}"
-    by_columns = [
-        rows for rows, view in zip(sets, views, strict=True) if view is None and (len(rows.rows) or rows.rejected)
-    ]
+    by_columns = [rows for rows, view in viewed if view is None and (len(rows.rows) or rows.rejected)]
     if by_columns:
         count = sum(len(rows.rows) + len(rows.rejected) for rows in by_columns)
         columns = "; ".join(dict.fromkeys(", ".join(rows.columns) for rows in by_columns))

@@ -86,10 +86,8 @@ def fits(names: Sequence[str], cells: Sequence[str | None]) -> bool:
     """Return True if all cells fit their columns, and at least one column that is not text has a value."""
     if len(names) != len(cells):
         return False
-    checked_cells = [
-        (_EVERY[name], cell.strip()) for name, cell in zip(names, cells, strict=True) if name in _EVERY and cell
-    ]
-    values = [(check, text) for check, text in checked_cells if text and text != "NULL"]
+    texts = ((name, cell.strip()) for name, cell in zip(names, cells, strict=True) if name in _EVERY and cell)
+    values = [(_EVERY[name], text) for name, text in texts if text and text != "NULL"]
     return bool(values) and all(check(text) for check, text in values)
 
 

@@ -145,9 +145,7 @@ class _TextReader:
             self._is_first = False
         elif (error := find_error(text)) is not None:
             self._was_error = True
-            self._reject(
-                number, f"the server reports error {error}, so the export is incomplete: {text.strip()[:100]}"
-            )
+            self._reject_incomplete(number, f"the server reports error {error}", text)
         elif was_error and not (self._table is not None and 1 < self._table.width == len(cells)):
             # The error's own text.
             pass
@@ -178,6 +176,9 @@ class _TextReader:
         rejected = self._tables[-1].result_set.rejected if self._tables else self._early
         rejected.append((number, why))
 
+    def _reject_incomplete(self, number: int, why: str, line: str) -> None:
+        self._reject(number, f"{why}, so the export is incomplete: {line.strip()[:100]}")
+
     def _add(self, table: _Table, line: TextLine) -> None:
         if not self._is_separated and table.fixed is None and len(line[1]) == 1 < table.width:
             # A line outside a frame, or a text below an HTML table.
@@ -192,10 +193,7 @@ class _TextReader:
         """Skip a printed line outside tables, unless it can be a row of the table above."""
         number, cells = line
         if not self._is_separated and is_tool_error(cells[0]):
-            self._reject(
-                number,
-                f"a tool reports an error or a limit, so the export is incomplete: {cells[0].strip()[:100]}",
-            )
+            self._reject_incomplete(number, "a tool reports an error or a limit", cells[0])
             return
         if not self._tables:
             if self._is_separated:

@@ -133,21 +133,14 @@ class RowReader:
         """Return the columns of the view itself. Raises ValueError for an invalid cell."""
         row: TableRow = {}
         for column in self.view.columns:
-            name = column.name
-            is_untold, is_lenient = isinstance(cells.get(name), UnknownTime), self.times.is_lenient
-            if (
-                is_lenient
-                and name in _LENIENT.get(self.view.name, ())
-                and (is_untold or _is_shown(name, cells.get(name)))
-            ):
+            name, cell = column.name, cells.get(column.name)
+            is_untold = isinstance(cell, UnknownTime)
+            is_of_lenient = self.times.is_lenient and name in _LENIENT.get(self.view.name, ())
+            if is_of_lenient and (is_untold or _is_shown(name, cell)):
                 row[name] = UnknownTime.of_export(exported_at) if column.required else None
-                if is_untold:
-                    continue
-                shown = (
-                    f"{name} {quote(cells[name])} is only the part of a time that a spreadsheet"
-                    " shows, so the time is unknown"
-                )
-                self.notes_by_topic.setdefault(name, shown)
+                if not is_untold:
+                    why = "is only the part of a time that a spreadsheet shows, so the time is unknown"
+                    self.notes_by_topic.setdefault(name, f"{name} {quote(cell)} {why}")
                 continue
             value = self._value(cells, name)
             row[name] = value = None if value == "" else value

@@ -238,8 +238,7 @@ def _mapped(*texts: str | None) -> str | None:
 
 
 def _is_from_network(event: ParsedEvent) -> bool | None:
-    source_field = event.first("message_source", "role_name", "rolename")
-    words = () if source_field is None else [text.strip().lower() for text in source_field if text]
+    words = _words(event, "message_source", "role_name", "rolename")
     return True if "network" in words else False if "local" in words else None
 
 
@@ -256,8 +255,9 @@ _OF_SOURCE: dict[str, Callable[[ParsedEvent, ReadRow], TableRow]] = {
 
 def _is_received(event: ParsedEvent) -> bool:
     """Return True for a received acknowledgement, because a sent one does not concern the own dialog."""
-    type_field = event.first("acknowledgement_type", "event_subclass", "eventsubclass")
-    return type_field is None or not any("sent" in text.lower() for text in type_field if text)
+    return not any(
+        "sent" in word for word in _words(event, "acknowledgement_type", "event_subclass", "eventsubclass")
+    )
 
 
 def _database_id(event: ParsedEvent) -> int | None:
@@ -278,9 +278,12 @@ def _text(event: ParsedEvent, *names: str) -> str | None:
 
 
 def _flag(event: ParsedEvent, *names: str) -> bool | None:
-    event_field = event.first(*names)
-    words = [] if event_field is None else [text.lower() for text in event_field if text]
-    return True if any(text in _YES for text in words) else False if any(word in _NO for word in words) else None
+    words = _words(event, *names)
+    return True if any(word in _YES for word in words) else False if any(word in _NO for word in words) else None
+
+
+def _words(event: ParsedEvent, *names: str) -> list[str]:
+    return [text.lower() for text in event.first(*names) or () if text]
 
 
 def _number(event: ParsedEvent, *names: str, most: int = _INT) -> int | None:

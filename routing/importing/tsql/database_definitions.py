@@ -115,9 +115,8 @@ def alter_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSt
         statements.append(RenameDatabase(*place.parts, name, new_name=cursor.name("new database name")))
         cursor.end_of_statement()
     elif cursor.take_words("SET"):
-        statements = [
-            statement for option in _set_options(cursor) for statement in _read_option(option, place, name)
-        ]
+        for option in _set_options(cursor):
+            statements += _read_option(option, place, name)
         if any(isinstance(statement, AlterDatabase) for statement in statements):
             _termination(cursor)
     elif _is_left_over(cursor):

@@ -130,9 +130,8 @@ class ScriptInterpreter:
             unknown = condition.perhaps(f"it depends on the IF in line {line}{why}")
             return unknown, unknown
         if answer.holds is None and run.holdings is None:
-            return condition.under(answer.guards), condition.under(
-                tuple(guard.inverse() for guard in answer.guards)
-            )
+            inverse = tuple(guard.inverse() for guard in answer.guards)
+            return condition.under(answer.guards), condition.under(inverse)
         if answer.holds is None:
             # If the state gives no answer, the first branch is assumed to run.
             guards = " and ".join(phrase_guard(guard) for guard in answer.guards)

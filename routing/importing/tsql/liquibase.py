@@ -90,9 +90,8 @@ class ChangesetLines(BatchLines):
     def _command(self, line: str, file: str, number: int, depth: int) -> bool:
         """Read a line that is a command for Liquibase, or one that Liquibase does not send."""
         directive = _DIRECTIVE.fullmatch(line)
-        name, arguments = (
-            ("", "") if directive is None else (directive.group(1).lower(), directive.group(2).strip())
-        )
+        name, arguments = ("", "") if directive is None else directive.groups()
+        name, arguments = name.lower(), arguments.strip()
         if name == "ignorelines":
             count = arguments.lower()
             self._ignored = float("inf") if count == "start" else (int(count) if count.isdecimal() else 0)

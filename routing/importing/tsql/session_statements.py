@@ -168,13 +168,12 @@ def _note_perhaps(run: ScriptRun, node: tree.TransactionStatement, effective: St
         return
     if node.verb not in ("COMMIT", "ROLLBACK"):
         return
+    words = f"{node.verb} in line {node.place[1]}"
     if node.verb == "ROLLBACK":
-        doubt = (
-            f"it counts only if the ROLLBACK in line {node.place[1]} does not run, which depends on a condition"
-        )
+        doubt = f"it counts only if the {words} does not run, which depends on a condition"
         run.doubt_since(transaction.start, doubt)
     else:
-        transaction.perhaps_ended = f"COMMIT in line {node.place[1]}"
+        transaction.perhaps_ended = words
 
 
 def raise_error(run: ScriptRun, node: tree.RaiseError, condition: StatementCondition) -> None:

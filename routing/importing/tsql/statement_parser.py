@@ -250,9 +250,8 @@ class StatementParser:
         try:
             statements = read(cursor, statement_place)
         except RefusalError as refusal:
-            is_fault = isinstance(refusal, UnparsedError) and self._fault(
-                place, f"{title}: {refusal.why}", refusal.number
-            )
+            why = f"{title}: {refusal.why}"
+            is_fault = isinstance(refusal, UnparsedError) and self._fault(place, why, refusal.number)
             cursor.position = max(cursor.position, start + 2)
             self._finish()
             words = _needed_of_definition(self._words_since(start))
