@@ -111,7 +111,6 @@ def _decode(store: stored_tables.StoredTables, unfinished: UnfinishedImport, key
 
 
 def _find_later(imports: Sequence[TableRow], changes: TableChanges) -> list[str]:
-    """List later imports of the same subjects, as phrases, without the changes of the import itself."""
     changed_values = {_values(row) for row in [*changes.put, *changes.remove]}
     return import_order.find_later([row for row in imports if _values(row) not in changed_values], changes.put)
 

@@ -81,8 +81,6 @@ def import_events(
 
 @dataclass
 class _EventImport:
-    """One import, with the facts from the tables and the result so far."""
-
     store: stored_tables.StoredTables
     messages: stored_tables.StoredTables
     instance: str | None

@@ -230,13 +230,11 @@ def _for_asking(estate: LintEstate) -> Iterator[AskedServices]:
 
 
 def _asks(estate: LintEstate, instance: str, scope: str, service: str) -> bool:
-    """Return True if an open message for a service opens a request in a scope."""
     question = ProbeQuestion(instance, sender_of(scope), service, None)
     return any(search.asks for search in searches_of(estate, question))
 
 
 def _for_local_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
-    """Probe the services of LOCAL routes, by open messages and by those bound to the route's id."""
     questions = {
         ProbeQuestion(live.instance, sender_of(live.database), live.route.service, broker): None
         for live in estate.live_routes

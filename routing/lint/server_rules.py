@@ -49,7 +49,6 @@ def _certificates(server: ServerEvidence, now: int, days: int) -> Iterator[LintF
 def _dates(
     instance: str, database: str, certificate: CertificateFacts, used_by: str, now: int, days: int
 ) -> Iterator[LintFinding]:
-    """Yield the finding on the last day of a certificate."""
     place = instance, database
     if certificate.has_expired(moment_of(now)):
         sentence = "%s uses it, and it was valid until %s"

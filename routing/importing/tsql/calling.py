@@ -209,7 +209,6 @@ class CallRunner:
         arguments: Sequence[tree.CallArgument],
         condition: StatementCondition,
     ) -> dict[str, KnownValue | None]:
-        """Return the values of parameters by their names, in lower case, given by name or in order."""
         bound = tree.bind(arguments, [parameter.name for parameter in parameters])
         return {name: self._value_of_argument(words, condition) for name, words in bound.items()}
 
@@ -239,7 +238,6 @@ class CallRunner:
     def _name_unknown_call(
         self, node: tree.CallNode, parts: tuple[str, ...], effective: StatementCondition
     ) -> None:
-        """Report a call by a variable, if the script creates procedures that it may run."""
         run = self._run
         if node.variable is None or parts or not any(run.procedures.values()):
             return
@@ -308,7 +306,6 @@ class CallRunner:
         condition: StatementCondition,
         effective: StatementCondition,
     ) -> None:
-        """Follow a procedure that the script made, and no other."""
         run = self._run
         key = self._key_of(parts)
         if key not in run.procedures:
@@ -404,7 +401,6 @@ class CallRunner:
             run.connection.error = 0
 
     def _keys_dropped(self, node: tree.DropModules) -> Iterator[ProcedureKey]:
-        """Yield the keys of the named procedures, and those of the numbered ones of their groups."""
         for parts in node.keys:
             key = self._key_of(parts)
             yield key

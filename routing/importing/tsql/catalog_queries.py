@@ -122,7 +122,6 @@ class QueryReader:
                 return tests
 
     def _test(self) -> dict[str, str]:
-        """Read one test of a WHERE: the name, id, broker state, kind or migration."""
         if self._take("("):
             tests = self._tests()
             self._expect(")")

@@ -104,7 +104,6 @@ class _BatchParser(StatementParser):
     # Statements
 
     def _statement(self, is_first: bool = False) -> tree.ScriptNode:
-        """Read one statement with the statements that it governs."""
         if self._depth >= DEEPEST:
             raise _NestingError
         cursor = self._cursor
@@ -135,7 +134,6 @@ class _BatchParser(StatementParser):
         return is_name and not first.text.startswith("@") and find_unknown_variable(first.text) is None
 
     def _count(self) -> None:
-        """Count a statement at its certain begin."""
         first = self._cursor.peek()
         before = self._cursor.peek(-1) if self._cursor.position else None
         is_call = before is None and first.text.lower().startswith(_PROCEDURES)
@@ -189,7 +187,6 @@ class _BatchParser(StatementParser):
         return tree.IfElse(place=place, words=condition, then=then, otherwise=self._governed("ELSE", line))
 
     def _take_else(self) -> bool:
-        """Move past an ELSE here, if any, after optional semicolons."""
         cursor, position = self._cursor, self._cursor.position
         while cursor.take_sign(";"):
             pass

@@ -244,7 +244,6 @@ class ScriptInterpreter:
             self._run.report(place, f"{statement.title}: {effective.why_not}")
 
     def _apply_one(self, statement: ScriptStatement, guards: tuple[ConditionGuard, ...]) -> None:
-        """Apply a statement that runs. Raises RefusalError."""
         run = self._run
         if statement.name == "":
             raise UntoldError("the database in use is not known")

@@ -125,7 +125,6 @@ class ChangesetLines(BatchLines):
         return False
 
     def _ends_at(self, line: str, file: str, number: int) -> bool:
-        """End the batch at a line that ends with the changeset's delimiter."""
         delimiter = self._delimiter
         if delimiter in (None, ";") or not line.rstrip().lower().endswith(str(delimiter)):
             return False

@@ -266,7 +266,6 @@ class ScriptRun:
             self.roll_back_all(f"it is rolled back with its transaction, after the {words}")
 
     def _find_trying(self) -> int | None:
-        """Return the index of the innermost frame with an active TRY block."""
         for index in range(len(self.frames) - 1, -1, -1):
             if len(self.frames[index].flows) > 1:
                 return index

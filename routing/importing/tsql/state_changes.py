@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from routing.importing.tsql import script_statements as statements
 from routing.importing.tsql.instance_state import (
     DATABASES,
     ROUTES,
@@ -17,28 +18,7 @@ from routing.importing.tsql.instance_state import (
     RouteState,
     ServiceState,
 )
-from routing.importing.tsql.script_statements import (
-    AlterDatabase,
-    AlterDatabaseState,
-    AlterEndpoint,
-    AlterRoute,
-    BrokerSetting,
-    CreateDatabase,
-    CreateEndpoint,
-    CreateRoute,
-    CreateService,
-    DetachDatabase,
-    DropDatabase,
-    DropEndpoint,
-    DropRoute,
-    DropService,
-    RefusalError,
-    RenameDatabase,
-    ScriptStatement,
-    UntoldError,
-    check_route,
-    quote,
-)
+from routing.importing.tsql.script_statements import RefusalError, ScriptStatement, UntoldError, quote
 
 # Apply statements to an instance's databases. Refused ones raise RefusalError.
 
@@ -63,8 +43,8 @@ def _create(holdings: NamedRows, name: str) -> str:
     return _NEW_ID
 
 
-def _drop(holdings: NamedRows, statement: DropDatabase | DetachDatabase) -> str | None:
-    is_detached = isinstance(statement, DetachDatabase)
+def _drop(holdings: NamedRows, statement: statements.DropDatabase | statements.DetachDatabase) -> str | None:
+    is_detached = isinstance(statement, statements.DetachDatabase)
     is_missing = not holdings.holds_database(statement.name)
     is_told = holdings.knows(DATABASES, "", statement.name)
     if is_missing and is_told and not getattr(statement, "if_exists", False):
@@ -75,7 +55,7 @@ def _drop(holdings: NamedRows, statement: DropDatabase | DetachDatabase) -> str 
     return "it is unknown whether the instance has such a database; from here on it has none"
 
 
-def _rename(holdings: NamedRows, statement: RenameDatabase) -> str:
+def _rename(holdings: NamedRows, statement: statements.RenameDatabase) -> str:
     name, new_name = statement.name, statement.new_name
     if not holdings.holds_database(name):
         raise _no_database_to_alter(holdings, name)
@@ -85,15 +65,15 @@ def _rename(holdings: NamedRows, statement: RenameDatabase) -> str:
     return f"its name is {quote(new_name)} from here on: {_MOVED}"
 
 
-def _set_broker(holdings: NamedRows, statement: AlterDatabase) -> str | None:
+def _set_broker(holdings: NamedRows, statement: statements.AlterDatabase) -> str | None:
     database = holdings.database(statement.name)
     if database is None:
         raise _no_database_to_alter(holdings, statement.name)
-    changed = replace(database, is_broker_enabled=statement.setting is not BrokerSetting.DISABLE)
-    if statement.setting is BrokerSetting.NEW:
+    changed = replace(database, is_broker_enabled=statement.setting is not statements.BrokerSetting.DISABLE)
+    if statement.setting is statements.BrokerSetting.NEW:
         changed = replace(changed, service_broker_guid=None)
     holdings.put_database(changed, instead_of=database)
-    return {BrokerSetting.NEW: _NEW_ID, BrokerSetting.ERROR: _ENDED}.get(statement.setting)
+    return {statements.BrokerSetting.NEW: _NEW_ID, statements.BrokerSetting.ERROR: _ENDED}.get(statement.setting)
 
 
 def _no_database_to_alter(holdings: NamedRows, name: str) -> RefusalError:
@@ -109,7 +89,7 @@ _ENDPOINT_MISSING, _SECOND = 15151, 7862
 _NO_TABLE = "no table stores whether an endpoint is STARTED"
 
 
-def _create_endpoint(holdings: NamedRows, statement: CreateEndpoint) -> str | None:
+def _create_endpoint(holdings: NamedRows, statement: statements.CreateEndpoint) -> str | None:
     endpoint = holdings.endpoint
     if holdings.is_other_endpoint(statement.name) or _is_called(endpoint, statement.name):
         raise RefusalError("the endpoint already exists", by_server=True)
@@ -125,7 +105,7 @@ def _create_endpoint(holdings: NamedRows, statement: CreateEndpoint) -> str | No
     return None if statement.state == "STARTED" else f"it becomes {statement.state}; {_NO_TABLE}"
 
 
-def _alter_endpoint(holdings: NamedRows, statement: AlterEndpoint) -> str | None:
+def _alter_endpoint(holdings: NamedRows, statement: statements.AlterEndpoint) -> str | None:
     endpoint = holdings.endpoint
     is_named = _is_called(endpoint, statement.name)
     if statement.for_service_broker is False or holdings.is_other_endpoint(statement.name):
@@ -146,7 +126,7 @@ def _alter_endpoint(holdings: NamedRows, statement: AlterEndpoint) -> str | None
     return remark
 
 
-def _drop_endpoint(holdings: NamedRows, statement: DropEndpoint) -> str | None:
+def _drop_endpoint(holdings: NamedRows, statement: statements.DropEndpoint) -> str | None:
     endpoint = holdings.endpoint
     if holdings.is_other_endpoint(statement.name):
         holdings.others.pop(statement.name.casefold(), None)
@@ -172,25 +152,25 @@ _EXISTS, _MISSING = 15530, 15151
 
 def change(holdings: NamedRows, statement: ScriptStatement) -> str | None:
     """Apply one statement, and return a remark or None."""
-    if isinstance(statement, (CreateRoute, AlterRoute, DropRoute)):
+    if isinstance(statement, (statements.CreateRoute, statements.AlterRoute, statements.DropRoute)):
         return _change_route(holdings, statement)
-    if isinstance(statement, (CreateService, DropService)):
+    if isinstance(statement, (statements.CreateService, statements.DropService)):
         return _change_service(holdings, statement)
-    if isinstance(statement, CreateEndpoint):
+    if isinstance(statement, statements.CreateEndpoint):
         return _create_endpoint(holdings, statement)
-    if isinstance(statement, AlterEndpoint):
+    if isinstance(statement, statements.AlterEndpoint):
         return _alter_endpoint(holdings, statement)
-    if isinstance(statement, DropEndpoint):
+    if isinstance(statement, statements.DropEndpoint):
         return _drop_endpoint(holdings, statement)
-    if isinstance(statement, CreateDatabase):
+    if isinstance(statement, statements.CreateDatabase):
         return _create(holdings, statement.name)
-    if isinstance(statement, (DropDatabase, DetachDatabase)):
+    if isinstance(statement, (statements.DropDatabase, statements.DetachDatabase)):
         return _drop(holdings, statement)
-    if isinstance(statement, RenameDatabase):
+    if isinstance(statement, statements.RenameDatabase):
         return _rename(holdings, statement)
-    if isinstance(statement, AlterDatabase):
+    if isinstance(statement, statements.AlterDatabase):
         return _set_broker(holdings, statement)
-    if isinstance(statement, AlterDatabaseState):
+    if isinstance(statement, statements.AlterDatabaseState):
         return f"SET {statement.state} is reported but not applied: no table stores it"
     raise TypeError(f"no change is known for {type(statement).__name__}")
 
@@ -201,9 +181,12 @@ def _database_of(holdings: NamedRows, statement: ScriptStatement) -> str:
     return holdings.spell(statement.database)
 
 
-def _change_route(holdings: NamedRows, statement: CreateRoute | AlterRoute | DropRoute) -> str | None:
+def _change_route(
+    holdings: NamedRows,
+    statement: statements.CreateRoute | statements.AlterRoute | statements.DropRoute,
+) -> str | None:
     database = _database_of(holdings, statement)
-    if isinstance(statement, CreateRoute):
+    if isinstance(statement, statements.CreateRoute):
         same = holdings.routes_named(database, statement.name)
         if same:
             raise RefusalError(f"the route {quote(same[0].name)} already exists", _EXISTS)
@@ -212,11 +195,11 @@ def _change_route(holdings: NamedRows, statement: CreateRoute | AlterRoute | Dro
     route = holdings.route(database, statement.name)
     if route is None:
         return _miss(holdings, ROUTES, database, statement)
-    if isinstance(statement, DropRoute):
+    if isinstance(statement, statements.DropRoute):
         holdings.remove_route(route)
         return None
     altered = _alter(route, statement)
-    check_route(
+    statements.check_route(
         altered.remote_service_name,
         altered.broker_instance,
         altered.address,
@@ -231,14 +214,14 @@ def _miss(holdings: NamedRows, view: str, database: str, statement: ScriptStatem
     noun = "route" if view == ROUTES else "service"
     if holdings.knows(view, database, statement.name):
         raise RefusalError(f"the database {quote(database)} has no such {noun}", _MISSING)
-    if isinstance(statement, AlterRoute):
+    if isinstance(statement, statements.AlterRoute):
         why = f"no such route is known in the database {quote(database)}, so its other options are unknown"
         raise UntoldError(why)
     holdings.note_stated(view, database, statement.name)
     return f"{NOTHING_TELLS} whether the database {quote(database)} has such a {noun}; from here on it has none"
 
 
-def _alter(route: RouteState, statement: CreateRoute | AlterRoute) -> RouteState:
+def _alter(route: RouteState, statement: statements.CreateRoute | statements.AlterRoute) -> RouteState:
     options = statement.options
     return replace(
         route,
@@ -250,10 +233,12 @@ def _alter(route: RouteState, statement: CreateRoute | AlterRoute) -> RouteState
     )
 
 
-def _change_service(holdings: NamedRows, statement: CreateService | DropService) -> str | None:
+def _change_service(
+    holdings: NamedRows, statement: statements.CreateService | statements.DropService
+) -> str | None:
     database = _database_of(holdings, statement)
     service = holdings.service(database, statement.name)
-    if isinstance(statement, CreateService):
+    if isinstance(statement, statements.CreateService):
         if service is not None:
             raise RefusalError("the service already exists", _EXISTS)
         holdings.put_service(ServiceState(database, statement.name))
