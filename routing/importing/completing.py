@@ -10,19 +10,10 @@ from routing.config import JOURNAL, Config
 from routing.delta.import_times import begun_at, say_events
 from routing.delta.opening import TableOpener
 from routing.errors import ContractError, join_bounded
-from routing.importing import import_order, stored_tables
+from routing.importing import import_journal, import_order, stored_tables
 from routing.importing.history import TableChanges
 from routing.importing.import_faults import unfit_journal
-from routing.importing.import_journal import (
-    APPENDED,
-    SMALL,
-    UnfinishedImport,
-    UnfitError,
-    check_parts,
-    check_release,
-    decode_changes,
-    list_unfinished,
-)
+from routing.importing.import_journal import UnfinishedImport, UnfitError
 from routing.schemas import TABLES
 from routing.tables.read_rows import read_rows
 from routing.terms import TableRow
@@ -49,8 +40,8 @@ def complete_imports(
     """
     earlier = EarlierImports()
     store = stored_tables.open_stored(opener, config, ())
-    rows = read_rows(store.opened[JOURNAL].rows, SMALL) if JOURNAL in store.opened else []
-    unfinished = list_unfinished(rows)
+    rows = read_rows(store.opened[JOURNAL].rows, import_journal.SMALL) if JOURNAL in store.opened else []
+    unfinished = import_journal.list_unfinished(rows)
     if drops:
         earlier.notes += [_say_dropped(entry, is_dry_run) for entry in unfinished]
         if unfinished and not is_dry_run:
@@ -83,8 +74,8 @@ def note_events(earlier: EarlierImports, completed_ids: Collection[str] = ()) ->
 def _complete(opener: TableOpener, config: Config, unfinished: UnfinishedImport) -> None:
     """Write the changes of a stored import, and clear the journal. Raises InputError before any write."""
     try:
-        check_release(unfinished)
-        check_parts(unfinished)
+        import_journal.check_release(unfinished)
+        import_journal.check_parts(unfinished)
         named = {**config.tables, **config.import_tables}
         unknown = [key for key in unfinished.table_keys if key not in named]
         if unknown:
@@ -99,7 +90,7 @@ def _complete(opener: TableOpener, config: Config, unfinished: UnfinishedImport)
     stored_tables.make_ready(store)
     other_imports = [row for row in store.rows(JOURNAL) if row["import_id"] != unfinished.import_id]
     store.is_journaled = True
-    for key in set(APPENDED) & changes.keys():
+    for key in set(import_journal.APPENDED) & changes.keys():
         changes[key].put = stored_tables.find_new(store, key, changes[key].put)
     stored_tables.write_changes(store, changes)
     stored_tables.replace_journal(store, other_imports)
@@ -107,7 +98,7 @@ def _complete(opener: TableOpener, config: Config, unfinished: UnfinishedImport)
 
 def _decode(store: stored_tables.StoredTables, unfinished: UnfinishedImport, key: str) -> TableChanges:
     parts = store.rows(JOURNAL, {"import_id": [unfinished.import_id], "table_key": [key]})
-    return decode_changes(unfinished, key, parts, stored_tables.find_id(store, key))
+    return import_journal.decode_changes(unfinished, key, parts, stored_tables.find_id(store, key))
 
 
 def _find_later(imports: Sequence[TableRow], changes: TableChanges) -> list[str]:

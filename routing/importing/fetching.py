@@ -82,9 +82,8 @@ class _Fetcher:
         following = dropwhile(lambda waiting: waiting != file, self._waiting.values())
         alike = [candidate for candidate in following if PurePosixPath(candidate.path).suffix == ending] or [file]
         sizes = accumulate(candidate.size for candidate in alike)
-        return [candidate for candidate, size in zip(alike, sizes, strict=True) if size <= self.bytes_at_once] or [
-            file
-        ]
+        fitting = [candidate for candidate, size in zip(alike, sizes, strict=True) if size <= self.bytes_at_once]
+        return fitting or [file]
 
 
 def _in_order(listing: Folder | ListedFile | None) -> Iterator[ListedFile]:

@@ -171,9 +171,8 @@ class _EventImport:
         if not read.is_acknowledgement:
             return row
         dialog_key = tuple(row[name] for name in _DIALOG)
-        self.acknowledgements[dialog_key] = min(
-            self.acknowledgements.get(dialog_key, row["observed_at"]), row["observed_at"]
-        )
+        earliest = self.acknowledgements.get(dialog_key, row["observed_at"])
+        self.acknowledgements[dialog_key] = min(earliest, row["observed_at"])
         return None
 
     def acknowledged(self) -> TableChanges:
@@ -224,6 +223,5 @@ class _EventImport:
                 yield f"{problem}: {events:,} of its events have no database_name (import its databases first)"
         if self.lost:
             yield f"{self.lost:,} acknowledgements are for conversations that are missing in tables.dialogs"
-        yield from say_near_names(
-            sorted(self.instances), [*self.store.rows("instances"), *self.store.rows("databases")]
-        )
+        known_rows = [*self.store.rows("instances"), *self.store.rows("databases")]
+        yield from say_near_names(sorted(self.instances), known_rows)

@@ -88,8 +88,6 @@ def _code_of(text: str) -> str:
         if part.mode in (TextMode.CODE, TextMode.BRACKET):
             pieces.append(text[part.start : part.end])
         else:
-            pieces.append(
-                "''" if part.mode is TextMode.STRING else " \n" if part.mode is TextMode.LINE_COMMENT else " "
-            )
+            pieces.append({TextMode.STRING: "''", TextMode.LINE_COMMENT: " \n"}.get(part.mode, " "))
     lines = (" ".join(line.split()) for line in "".join(pieces).splitlines())
     return "\n".join(filter(None, lines))

@@ -333,9 +333,8 @@ def _replaced_by_baseline(paths: Sequence[PurePosixPath]) -> Iterator[PurePosixP
 
 
 def _names(paths: dict[PurePosixPath, Path], named_paths: Sequence[PurePosixPath]) -> str:
-    return join_bounded(
-        [str(paths[path]) for path in sorted(named_paths, key=lambda path: natural_key(str(path)))], "file"
-    )
+    in_order = sorted(named_paths, key=lambda path: natural_key(str(path)))
+    return join_bounded([str(paths[path]) for path in in_order], "file")
 
 
 def refuse_unknown(environment: str | None, environments: set[str]) -> None:

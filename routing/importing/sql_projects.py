@@ -151,9 +151,8 @@ def _variables(root: _Element, properties: dict[str, str]) -> dict[str, str]:
     """Return the default values of sqlcmd's variables; those without one stay unknown."""
     values = {}
     for element in root.all_named("SqlCmdVariable"):
-        default = next(
-            (child.text for child in element.all_named("DefaultValue")), element.attributes.get("DefaultValue", "")
-        )
+        attribute = element.attributes.get("DefaultValue", "")
+        default = next((child.text for child in element.all_named("DefaultValue")), attribute)
         if default.strip():
             values[element.attributes.get("Include", "")] = _evaluate(default, properties)
     return values

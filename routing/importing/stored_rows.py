@@ -229,9 +229,8 @@ def _find_places(
         near = compute.and_(near, compute.is_in(column, value_set=pyarrow.array(list(values), column.type)))
     places = compute.indices_nonzero(near)
     columns = key_columns(key)
-    rows = rows_of_arrow(
-        part.select([names[name] for name in columns.names if name in names]).take(places), columns
-    )
+    present = [names[name] for name in columns.names if name in names]
+    rows = rows_of_arrow(part.select(present).take(places), columns)
     keys = ((place, key_of(key, row)) for place, row in zip(places.to_pylist(), rows, strict=True))
     return {place: of for place, of in keys if of in touched}
 
@@ -365,7 +364,5 @@ def _phrase_failures(doing: str, key: str, location: TableLocation) -> Iterator[
     try:
         yield
     except Exception as error:
-        preposition = "at" if doing == "creating" else "to"
-        raise StorageError.failed(
-            f"{doing} tables.{key} {preposition} {location}", first_sentence(error)
-        ) from error
+        what = f"{doing} tables.{key} {'at' if doing == 'creating' else 'to'} {location}"
+        raise StorageError.failed(what, first_sentence(error)) from error

@@ -280,9 +280,8 @@ def lint_files(
     }
     rejected = [sentence for sentence in evidence.log.rejected if sentence not in of_scripts]
     not_taken = [sentence for sentence, is_told in of_scripts.items() if not is_told]
-    judged = sum(evidence.log.rows_of.values()) + sum(
-        script.statements + script.left_out for script in evidence.log.scripts
-    )
+    statements = sum(script.statements + script.left_out for script in evidence.log.scripts)
+    judged = sum(evidence.log.rows_of.values()) + statements
     return FilesLinted(
         _rows({finding: spots for finding, spots in located.items() if finding not in hidden}, settings),
         _rows({finding: located[finding] for finding in hidden}, settings),

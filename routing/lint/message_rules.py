@@ -11,16 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from routing.engines.traffic_tables import TrafficTable, open_traffic
+from routing.lint import probing
 from routing.lint.lint_estate import LintEstate, LintFinding, finding, list_names
-from routing.lint.probing import (
-    ProbeAnswers,
-    ProbeQuestion,
-    ProbeVerdict,
-    RouteReferrer,
-    is_caught,
-    owners_of,
-    searches_of,
-)
+from routing.lint.probing import ProbeAnswers, ProbeQuestion, ProbeVerdict, RouteReferrer
 from routing.rules import text
 from routing.rules.deciding import RouteSearch
 from routing.rules.following import OPEN_STEPS
@@ -88,7 +81,7 @@ def arrives_open(estate: LintEstate, verdict: ProbeVerdict, search: RouteSearch)
     place, service = verdict.place, verdict.question.service
     if service == BROKER_CONFIGURATION_SERVICE:
         return
-    if is_caught(search):
+    if probing.is_caught(search):
         sentence = "messages that arrive for it match only route %s"
         yield finding("SBR023", place, service, sentence, search.route_name)
     if search.step is MatchingStep.NO_MATCH and verdict.referrer is None and not search.asks:
@@ -102,7 +95,9 @@ def _takes_bound(estate: LintEstate, question: ProbeQuestion) -> bool:
     """Return True if a message that is bound to the id of a holder of its service is delivered."""
     holders = estate.instances[question.instance].holders_of(question.service)
     brokers = {holder.broker for holder in holders} - {None}
-    searches = (search for broker in brokers for search in searches_of(estate, question._replace(broker=broker)))
+    searches = (
+        search for broker in brokers for search in probing.searches_of(estate, question._replace(broker=broker))
+    )
     return any(search.end.outcome is Outcome.DELIVERED and not search.asks for search in searches)
 
 
@@ -186,7 +181,7 @@ def _forwarding_targets(
         targets = of_service.setdefault(bound_broker, {}).setdefault(instance, set())
         for search in verdict.searches:
             if search.end.outcome is Outcome.FORWARDED:
-                targets.update(owners_of(estate, search, verdict.question))
+                targets.update(probing.owners_of(estate, search, verdict.question))
     return by_service, for_any_service
 
 
@@ -302,9 +297,8 @@ def routes_in_use(resolved: TrafficTable) -> set[RouteName]:
 def read_changed_picks(resolved: Table) -> list[DialogGroup]:
     """Return the scopes and services whose open dialogs were balanced to different broker instances."""
     balanced = {"matching_step": [int(MatchingStep.BALANCED)]}
-    dialogs = open_traffic(resolved).groups(
-        (*_SENDER, _CONVERSATION, "is_initiator"), varying="broker_instance", only=balanced
-    )
+    on = (*_SENDER, _CONVERSATION, "is_initiator")
+    dialogs = open_traffic(resolved).groups(on, varying="broker_instance", only=balanced)
     scopes: dict[tuple[Any, ...], DialogGroup] = {}
     for instance, database, service, count, first in (
         dialogs.groups(_SENDER, least=(_CONVERSATION,)).rows().rows(*_SENDER, COUNT, f"min_{_CONVERSATION}")

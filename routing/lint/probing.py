@@ -144,9 +144,8 @@ def _routes_by_selector(estate: LintEstate) -> dict[RouteSelector, list[EstateRo
     for instance, database, route in estate.live_routes:
         match_key = matching.MatchKey(route.service, route.broker)
         if instance in estate.listed and matching.step_of(match_key, route) is not None:
-            routes_by_selector.setdefault(
-                RouteSelector(instance, database, route.service, route.broker), []
-            ).append(route)
+            selector = RouteSelector(instance, database, route.service, route.broker)
+            routes_by_selector.setdefault(selector, []).append(route)
     return routes_by_selector
 
 
@@ -270,14 +269,8 @@ def _for_catching_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
         )
         for service in services:
             holding_databases = (holder.name for holder in instance.holders_of(service) if holder.name in catching)
-            scope = next(
-                (
-                    database
-                    for database in chain(holding_databases, catching)
-                    if not instance.naming(database, service)
-                ),
-                None,
-            )
+            candidates = chain(holding_databases, catching)
+            scope = next((database for database in candidates if not instance.naming(database, service)), None)
             if scope is not None:
                 question = ProbeQuestion(name, scope, service, None)
                 yield ProbeVerdict(question, searches_of(estate, question))

@@ -33,9 +33,8 @@ def instances(
     """
     names = covered.instances
     if extra_addresses and len(names) != 1:
-        raise InputError(
-            f"--address is for one instance, and the export has {len(names)}", "import each separately"
-        )
+        why = f"--address is for one instance, and the export has {len(names)}"
+        raise InputError(why, "import each separately")
     ports = {(row["instance_name"], row["endpoint_id"]): row for row in rows.get("tcp_endpoints", ())}
     for name in names:
         endpoint_rows = [row for row in rows.get("service_broker_endpoints", ()) if row["instance_name"] == name]

@@ -11,20 +11,9 @@ from functools import cached_property
 from itertools import groupby
 
 from routing.errors import quote
+from routing.importing.catalog import cell_values
 from routing.importing.catalog.cell_rows import CellRows
-from routing.importing.catalog.cell_values import (
-    TimeForm,
-    UnknownTime,
-    is_iso_time,
-    is_only_date,
-    is_shown_time,
-    moment_of,
-    plain_guid,
-    read_cell,
-    shown_time,
-    time,
-    twofold,
-)
+from routing.importing.catalog.cell_values import TimeForm, UnknownTime, read_cell
 from routing.importing.catalog.culture_times import find_culture_form
 from routing.importing.catalog.result_files import FoundResultSet, read_sources
 from routing.importing.catalog.views import CatalogView, CellKind, ViewColumn, query_of
@@ -102,7 +91,7 @@ class RowReader:
             cells = [None if place in skipped else cell for place, cell in enumerate(cells)]
         if self._columns[name].kind is CellKind.GUID:
             # Ids differ in most rows.
-            return [plain_guid(cell) or self._read_or_fault(name, cell) for cell in cells]
+            return [cell_values.plain_guid(cell) or self._read_or_fault(name, cell) for cell in cells]
         # 1, 1.0 and True are equal, but not the same cell.
         kinds = set(map(type, cells)) - {type(None)}
         if len(kinds) > 1 or not kinds <= {str, int, bool}:
@@ -170,7 +159,7 @@ class RowReader:
             if name == _EXPORTED_AT:
                 return self._exported_at(cell)
             if name == _ENQUEUED_AT and isinstance(cell, str) and _is_shown(name, cell):
-                raise shown_time(cell)
+                raise cell_values.shown_time(cell)
             value = read_cell(cell, column.kind, self.times.form)
             _check_text(value, column)
             _check_length(value, column)
@@ -185,7 +174,7 @@ class RowReader:
     def _exported_at(self, cell: object) -> datetime | None:
         if isinstance(cell, str) and not cell.strip():
             return None
-        stated_time = time(cell, self.times.form)
+        stated_time = cell_values.time(cell, self.times.form)
         if stated_time.tzinfo is not None:
             return stated_time
         if self.times.zone is None:
@@ -193,9 +182,9 @@ class RowReader:
                 "zone", f"{_EXPORTED_AT} has no time zone, so UTC is used (--time-zone)"
             )
             return stated_time.replace(tzinfo=timezone.utc)
-        moment, is_twofold = moment_of(stated_time, self.times.zone)
+        moment, is_twofold = cell_values.moment_of(stated_time, self.times.zone)
         if is_twofold:
-            self.notes_by_topic.setdefault("clock", twofold(_EXPORTED_AT, stated_time, moment))
+            self.notes_by_topic.setdefault("clock", cell_values.twofold(_EXPORTED_AT, stated_time, moment))
         return moment
 
 
@@ -236,7 +225,7 @@ def _check_text(value: object, column: ViewColumn) -> None:
 
 
 def _is_shown(name: str, cell: object) -> bool:
-    return is_shown_time(cell) or (name == _ENQUEUED_AT and is_only_date(cell))
+    return cell_values.is_shown_time(cell) or (name == _ENQUEUED_AT and cell_values.is_only_date(cell))
 
 
 def _check_length(value: object, column: ViewColumn) -> None:
@@ -348,9 +337,8 @@ def export_of(
 
 def _find_times(parts: Sequence[FoundResultSet], file: str, times: TimeFormats, notes: list[str]) -> TimeFormats:
     """Find the format of a file's times. Raises InputError if several formats fit."""
-    cells = {
-        cell for part in parts for cell in _time_cells(part) if not (is_iso_time(cell) or is_shown_time(cell))
-    }
+    texts = {cell for part in parts for cell in _time_cells(part)}
+    cells = {cell for cell in texts if not (cell_values.is_iso_time(cell) or cell_values.is_shown_time(cell))}
     form = find_culture_form(cells, file) if cells else None
     if form is None:
         return times

@@ -247,10 +247,8 @@ class CallRunner:
     def _run_everywhere(self, node: tree.CallNode, procedure: str, effective: StatementCondition) -> None:
         run = self._run
         run.frame.texts.run(node.words)
-        resolved_words = run.frame.variables.resolve(node.words, effective)
-        is_named = _has_unknown_value(resolved_words) or any(
-            speaks_of_routing(word.text) for word in resolved_words
-        )
+        words = run.frame.variables.resolve(node.words, effective)
+        is_named = _has_unknown_value(words) or any(speaks_of_routing(word.text) for word in words)
         if not is_named or effective.passed_over:
             return
         if effective.never_runs:
@@ -343,19 +341,16 @@ class CallRunner:
         values = self._bind(module.parameters, node.arguments, condition)
         frame = BatchFrame()
         for parameter in module.parameters:
-            name = parameter.name.casefold()
+            name, default = parameter.name.casefold(), parameter.default
             frame.variables.declare(parameter.name, read_type(parameter.type_words))
             argument_value = values.get(name)
-            if name not in values and parameter.default is not None:
-                argument_value = (
-                    run.evaluate(parameter.default, condition, is_plain=True) if parameter.default else None
-                )
+            if name not in values and default:
+                argument_value = run.evaluate(default, condition, is_plain=True)
             frame.variables.assign(parameter.name, argument_value, StatementCondition())
         inner = effective
         if not procedure.is_sure:
-            inner = effective.perhaps(
-                f"it depends on whether the script creates the procedure {quote(module.name)}"
-            )
+            why = f"it depends on whether the script creates the procedure {quote(module.name)}"
+            inner = effective.perhaps(why)
         batch = tree.ParsedBatch(nodes=module.body.nodes, faults=())
         self._run_frame(frame, batch, node.place, inner, procedure.database)
 

@@ -227,10 +227,8 @@ class LexemeCursor:
         if lexeme.kind is not LexemeKind.WORD or find_unknown_variable(lexeme.text) is not None:
             raise self.unexpected(f"the {noun}")
         if lexeme.upper in RESERVED:
-            why = f"the {noun} was expected, not {quote(lexeme.text)}"
-            raise UnparsedError(
-                f"{why}, a reserved keyword: put it in brackets to use it as a name", RESERVED_WORD
-            )
+            why = f"the {noun} was expected, not {quote(lexeme.text)}, a reserved keyword"
+            raise UnparsedError(f"{why}: put it in brackets to use it as a name", RESERVED_WORD)
         if _PLAIN_NAME.fullmatch(lexeme.text) is None:
             raise self.unexpected(f"the {noun}")
         return self._refuse_unreadable(self.next().text, noun)
@@ -245,9 +243,8 @@ class LexemeCursor:
         if unfilled is not None:
             raise not_filled_in(unfilled)
         if "\ufffd" in text:
-            raise RefusalError(
-                f"the {noun} {quote(text)} contains a character that cannot be read in its encoding"
-            )
+            why = "contains a character that cannot be read in its encoding"
+            raise RefusalError(f"the {noun} {quote(text)} {why}")
         if is_stand_in(filled):
             self.notes.append(f"the {noun} {quote(text)} looks like a placeholder that was not filled in")
         unseen = INVISIBLE.search(text)
@@ -257,13 +254,12 @@ class LexemeCursor:
 
     def _default(self, placeholder: re.Match[str]) -> str:
         name, default = placeholder.group(1).strip(), placeholder.group(3).strip()
+        why = f"the template's place {quote(name)} was not filled in"
         if not self._template_defaults:
-            raise RefusalError(f"the template's place {quote(name)} was not filled in")
+            raise RefusalError(why)
         if default == "":
-            raise RefusalError(f"the template's place {quote(name)} was not filled in and has no default")
-        self.notes.append(
-            f"the template's place {quote(name)} was not filled in: its default {quote(default)} is read"
-        )
+            raise RefusalError(f"{why} and has no default")
+        self.notes.append(f"{why}: its default {quote(default)} is read")
         return default
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from routing.importing.tsql import script_statements
 from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.definitions import (
     Definition,
@@ -16,26 +17,7 @@ from routing.importing.tsql.definitions import (
 )
 from routing.importing.tsql.extents import begins_statement
 from routing.importing.tsql.parse_faults import find_misspelt_noun
-from routing.importing.tsql.script_statements import (
-    RESERVED_WORD,
-    SYNTAX,
-    AlterDatabase,
-    AlterDatabaseState,
-    AlterEndpoint,
-    BrokerSetting,
-    CreateDatabase,
-    CreateEndpoint,
-    DropDatabase,
-    DropEndpoint,
-    DropRoute,
-    DropService,
-    RefusalError,
-    RenameDatabase,
-    ScriptStatement,
-    UnparsedError,
-    no_value,
-    quote,
-)
+from routing.importing.tsql.script_statements import RefusalError, ScriptStatement, UnparsedError, no_value, quote
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
 from routing.importing.tsql.vocabulary import (
     BESIDE_DATABASE,
@@ -49,7 +31,7 @@ from routing.importing.tsql.vocabulary import (
 CURRENT = ""
 """The name of the database in use, as a statement has it until it runs."""
 
-_SETTINGS = {setting.value: setting for setting in BrokerSetting}
+_SETTINGS = {setting.value: setting for setting in script_statements.BrokerSetting}
 _STATES = frozenset(
     [
         *("ONLINE", "OFFLINE", "EMERGENCY", "SINGLE_USER", "RESTRICTED_USER", "MULTI_USER"),
@@ -78,7 +60,7 @@ def create_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptS
         raise RefusalError(f"the contents of the copied database {quote(name)} are not in the script")
     if "SNAPSHOT" in words:
         raise RefusalError(f"{quote(name)} is a snapshot with the routes of its source")
-    return [CreateDatabase(*place.parts, name)]
+    return [script_statements.CreateDatabase(*place.parts, name)]
 
 
 def _is_beside_database(cursor: LexemeCursor) -> bool:
@@ -100,7 +82,7 @@ def drop_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSta
     while cursor.take_sign(","):
         names.append(cursor.name("database name"))
     cursor.end_of_statement()
-    return [DropDatabase(*place.parts, name, if_exists=if_exists) for name in names]
+    return [script_statements.DropDatabase(*place.parts, name, if_exists=if_exists) for name in names]
 
 
 def alter_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
@@ -112,12 +94,14 @@ def alter_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSt
     statements: list[ScriptStatement] = []
     if cursor.take_words("MODIFY", "NAME"):
         cursor.expect_sign("=")
-        statements.append(RenameDatabase(*place.parts, name, new_name=cursor.name("new database name")))
+        statements.append(
+            script_statements.RenameDatabase(*place.parts, name, new_name=cursor.name("new database name"))
+        )
         cursor.end_of_statement()
     elif cursor.take_words("SET"):
         for option in _set_options(cursor):
             statements += _read_option(option, place, name)
-        if any(isinstance(statement, AlterDatabase) for statement in statements):
+        if any(isinstance(statement, script_statements.AlterDatabase) for statement in statements):
             _termination(cursor)
     elif _is_left_over(cursor):
         raise cursor.unexpected("SET or another clause")
@@ -179,7 +163,7 @@ def _read_option(option: list[Lexeme], place: StatementPlace, name: str) -> list
     if missing is not None:
         raise no_value(missing)
     if first.upper in _STATES:
-        return [AlterDatabaseState(*place.parts, name, state=first.upper)]
+        return [script_statements.AlterDatabaseState(*place.parts, name, state=first.upper)]
     correct_name = find_misspelt(first.upper, (*_SETTINGS, *_STATES))
     if correct_name is not None:
         raise UnparsedError(f"a database has no option {quote(first.text)}, but {correct_name}")
@@ -194,7 +178,7 @@ def _read_option(option: list[Lexeme], place: StatementPlace, name: str) -> list
         return []
     if len(option) > 1:
         raise UnparsedError(f"{first.upper} is followed by {quote(option[1].text)}")
-    return [AlterDatabase(*place.parts, name, setting=setting)]
+    return [script_statements.AlterDatabase(*place.parts, name, setting=setting)]
 
 
 def _termination(cursor: LexemeCursor) -> None:
@@ -265,7 +249,7 @@ def create_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptS
     if is_broker and options.listener_port is None:
         raise RefusalError("LISTENER_PORT is missing", by_server=True)
     return [
-        CreateEndpoint(
+        script_statements.CreateEndpoint(
             *place.parts,
             name,
             for_service_broker=is_broker,
@@ -285,7 +269,7 @@ def alter_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSt
     options = _read_options(cursor)
     is_broker = None if options.payload is None else options.payload == _SERVICE_BROKER
     return [
-        AlterEndpoint(
+        script_statements.AlterEndpoint(
             *place.parts,
             name,
             for_service_broker=is_broker,
@@ -395,12 +379,12 @@ def _one_of(cursor: LexemeCursor, words: tuple[str, ...]) -> str:
 _DEFINITIONS: dict[tuple[str, str], Definition] = {
     ("CREATE", "ROUTE"): create_route,
     ("ALTER", "ROUTE"): alter_route,
-    ("DROP", "ROUTE"): drop(DropRoute, "ROUTE"),
+    ("DROP", "ROUTE"): drop(script_statements.DropRoute, "ROUTE"),
     ("CREATE", "SERVICE"): create_service,
-    ("DROP", "SERVICE"): drop(DropService, "SERVICE"),
+    ("DROP", "SERVICE"): drop(script_statements.DropService, "SERVICE"),
     ("CREATE", "ENDPOINT"): create_endpoint,
     ("ALTER", "ENDPOINT"): alter_endpoint,
-    ("DROP", "ENDPOINT"): drop(DropEndpoint, "ENDPOINT"),
+    ("DROP", "ENDPOINT"): drop(script_statements.DropEndpoint, "ENDPOINT"),
     ("CREATE", "DATABASE"): create_database,
     ("ALTER", "DATABASE"): alter_database,
     ("DROP", "DATABASE"): drop_database,
@@ -436,9 +420,8 @@ def find_other_fault(cursor: LexemeCursor, name_at: int) -> UnparsedError | None
     has_if = cursor.peek(name_at + 1).upper == "IF" and cursor.peek(name_at + 2).upper == "EXISTS"
     name = cursor.peek(name_at + (3 if has_if else 1))
     if name.upper in RESERVED:
-        return UnparsedError(
-            f"{quote(name.text)} is a reserved keyword: put it in brackets to use it as a name", RESERVED_WORD
-        )
+        why = f"{quote(name.text)} is a reserved keyword: put it in brackets to use it as a name"
+        return UnparsedError(why, script_statements.RESERVED_WORD)
     return None
 
 
@@ -447,5 +430,7 @@ def find_stray_sign(cursor: LexemeCursor) -> UnparsedError | None:
     name, after = cursor.peek(2), cursor.peek(3)
     is_stray = after.kind is LexemeKind.SIGN and after.text in "-./"
     if name.kind in (LexemeKind.WORD, LexemeKind.NAME) and is_stray:
-        return UnparsedError(f"{quote(after.text)} follows the name {quote(as_written(name.text))}", SYNTAX)
+        return UnparsedError(
+            f"{quote(after.text)} follows the name {quote(as_written(name.text))}", script_statements.SYNTAX
+        )
     return None

@@ -144,9 +144,8 @@ def find_early_use(nodes: Sequence[tree.ScriptNode], holdings: NamedRows | None)
                 return tree.BatchFault(node.place, why, _NO_DATABASE)
             known_names.add(name)
         elif isinstance(node, tree.DefinitionNode):
-            known_names |= {
-                statement.name.casefold() for statement in node.statements if isinstance(statement, DropDatabase)
-            }
+            dropped = (statement for statement in node.statements if isinstance(statement, DropDatabase))
+            known_names.update(statement.name.casefold() for statement in dropped)
         for name in _made_by(node):
             is_there = holdings.holds_database(name)
             is_missing = holdings.knows(DATABASES, "", name) and not is_there
@@ -165,9 +164,8 @@ def _walk(nodes: Sequence[tree.ScriptNode | None]) -> Iterator[tree.ScriptNode]:
 def _made_by(node: tree.ScriptNode) -> Iterator[str]:
     if isinstance(node, tree.DefinitionNode):
         yield from _find_created(node.words)
-        yield from (
-            statement.new_name.casefold() for statement in node.statements if isinstance(statement, RenameDatabase)
-        )
+        renamed = (statement for statement in node.statements if isinstance(statement, RenameDatabase))
+        yield from (statement.new_name.casefold() for statement in renamed)
     elif isinstance(node, tree.RunText):
         for word in node.value:
             if word.kind is LexemeKind.STRING and speaks_of_routing(word.text):

@@ -309,9 +309,8 @@ class _ExpressionReader(QueryReader):
         if len(known_values) < len(arguments):
             return None
         if name == "DB_ID" and len(known_values) == 1 and not known_values[0].is_number:
-            return self._of_view(
-                ConditionGuard(GuardSubject.DATABASE, None, known_values[0].text, True), ANYTHING, None
-            )
+            guard = ConditionGuard(GuardSubject.DATABASE, None, known_values[0].text, True)
+            return self._of_view(guard, ANYTHING, None)
         if (
             name == "DATABASEPROPERTYEX"
             and len(known_values) == 2
@@ -354,9 +353,8 @@ def _compare(sign: str, left: Value | None, right: Value | None) -> bool | None:
         compare = _COMPARE.get(sign)
         first, second = int(left.text), int(right.text)
         return None if compare is None else compare((first > second) - (first < second))
-    if sign not in ("=", "<>", "!=", *_LIKE) or (
-        sign in _LIKE and any(wildcard in right.text for wildcard in "%_[")
-    ):
+    has_wildcard = sign in _LIKE and any(wildcard in right.text for wildcard in "%_[")
+    if sign not in ("=", "<>", "!=", *_LIKE) or has_wildcard:
         return None
     text, other_text = left.text.rstrip(" "), right.text.rstrip(" ")
     if text == other_text:

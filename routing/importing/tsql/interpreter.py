@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from routing.importing.tsql import tree
+from routing.importing.tsql import session_statements, tree
 from routing.importing.tsql.batch_course import BlockFlow, StatementCondition
 from routing.importing.tsql.calling import CallRunner
 from routing.importing.tsql.database_procedures import find_early_use
@@ -22,14 +22,6 @@ from routing.importing.tsql.script_statements import (
     UntoldError,
     no_value,
     quote,
-)
-from routing.importing.tsql.session_statements import (
-    assign,
-    find_transaction_refusal,
-    raise_error,
-    run_transaction,
-    set_options,
-    starts_transaction,
 )
 from routing.importing.tsql.state_changes import change
 from routing.importing.tsql.statement_parser import ParserSettings
@@ -48,7 +40,7 @@ class ScriptInterpreter:
         self.calls = calls = CallRunner(run, settings, self)
         self._nesting = 0
         self._handlers: dict[type[tree.ScriptNode], Callable[..., None]] = {
-            tree.AssignNode: lambda node, condition: assign(run, node, condition),
+            tree.AssignNode: lambda node, condition: session_statements.assign(run, node, condition),
             tree.BlockNode: lambda node, condition: self.walk(node.body, condition),
             tree.CallNode: calls.call,
             tree.DefinitionNode: self._define,
@@ -59,12 +51,14 @@ class ScriptInterpreter:
             tree.LoopNode: self._loop,
             tree.ModuleNode: calls.create,
             tree.OtherStatement: self._pass_over,
-            tree.RaiseError: lambda node, condition: raise_error(run, node, condition),
+            tree.RaiseError: lambda node, condition: session_statements.raise_error(run, node, condition),
             tree.ReturnNode: self._return,
             tree.RunText: calls.run_text,
-            tree.SetOptions: lambda node, condition: set_options(run, node, condition),
+            tree.SetOptions: lambda node, condition: session_statements.set_options(run, node, condition),
             tree.ThrowNode: self._throw,
-            tree.TransactionStatement: lambda node, condition: run_transaction(run, node, condition),
+            tree.TransactionStatement: lambda node, condition: session_statements.run_transaction(
+                run, node, condition
+            ),
             tree.TryCatch: self._try,
             tree.UseNode: self._use,
         }
@@ -96,9 +90,8 @@ class ScriptInterpreter:
             if node is None:
                 continue
             if self._nesting > _DEEPEST:
-                self._run.report(
-                    node.place, f"calls and blocks nest more than {_DEEPEST} deep: the rest is not read"
-                )
+                why = f"calls and blocks nest more than {_DEEPEST} deep: the rest is not read"
+                self._run.report(node.place, why)
                 break
             if self._run.takes_step(node.place):
                 self._handlers[type(node)](node, condition)
@@ -193,13 +186,13 @@ class ScriptInterpreter:
         for note in node.notes:
             run.report(node.place, f"{node.title}: {note}", counted=True)
         effective = run.restrict_condition(condition)
-        in_transaction = find_transaction_refusal(run, node) if effective.runs else None
+        in_transaction = session_statements.find_transaction_refusal(run, node) if effective.runs else None
         refusal = in_transaction or node.refusal
         if refusal is not None:
             self._refuse(node.place, node.title, refusal, effective)
             return
         if effective.runs:
-            starts_transaction(run, node.words, effective)
+            session_statements.starts_transaction(run, node.words, effective)
         self.apply(node.statements, effective, node.place)
 
     def _refuse(self, place: Place, title: str, refusal: RefusalError, effective: StatementCondition) -> None:
@@ -306,7 +299,7 @@ class ScriptInterpreter:
         elif shown is not None:
             run.report(node.place, shown, counted=True)
         if effective.runs:
-            starts_transaction(run, node.words, effective)
+            session_statements.starts_transaction(run, node.words, effective)
             run.connection.error = None
 
 

@@ -12,14 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 
-from routing.importing.tsql import tree
+from routing.importing.tsql import held_texts, tree
 from routing.importing.tsql.database_procedures import is_read_procedure
-from routing.importing.tsql.held_texts import (
-    find_hidden_statement,
-    find_shown_statement,
-    find_statement_elsewhere,
-    runs_in_every_database,
-)
 from routing.importing.tsql.session_statements import may_start_transaction
 from routing.importing.tsql.tokens import (
     COMMENTS,
@@ -211,11 +205,16 @@ def _count_silent(nodes: Sequence[tree.ScriptNode | None]) -> int | None:
 
 def _is_silent(node: tree.ScriptNode) -> bool:
     if isinstance(node, tree.OtherStatement):
-        return find_statement_elsewhere(node.words) is None and find_shown_statement(node.words) is None
+        return (
+            held_texts.find_statement_elsewhere(node.words) is None
+            and held_texts.find_shown_statement(node.words) is None
+        )
     if isinstance(node, tree.AssignNode):
-        return all(find_hidden_statement(assignment.value) is None for assignment in node.assignments)
+        return all(held_texts.find_hidden_statement(assignment.value) is None for assignment in node.assignments)
     if isinstance(node, tree.CallNode):
         name = node.parts[-1] if node.parts else ""
-        runs_text = name.lower() == "sp_executesql" or runs_in_every_database(name) or is_read_procedure(name)
-        return not runs_text and find_hidden_statement(node.words) is None
+        runs_text = (
+            name.lower() == "sp_executesql" or held_texts.runs_in_every_database(name) or is_read_procedure(name)
+        )
+        return not runs_text and held_texts.find_hidden_statement(node.words) is None
     return isinstance(node, _SILENT)

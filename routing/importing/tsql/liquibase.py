@@ -6,19 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from routing.importing.tsql import sqlcmd
 from routing.importing.tsql.parse_faults import closes_block, opens_block
 from routing.importing.tsql.script_run import StatementEffect
 from routing.importing.tsql.script_statements import StatementKey, StatementProblem, quote
-from routing.importing.tsql.sqlcmd import (
-    BatchLines,
-    Changeset,
-    Include,
-    LinePlaces,
-    SourceText,
-    SqlBatch,
-    TakeBatch,
-    read_batches,
-)
+from routing.importing.tsql.sqlcmd import Changeset, Include, SourceText, TakeBatch
 from routing.importing.tsql.tokens import CODE, tokenize
 from routing.importing.tsql.vocabulary import speaks_of_routing
 
@@ -45,18 +37,18 @@ def read_any_batches(
 ) -> None:
     """Send the batches of a script to ``take``, as `read_batches` does, or those of Liquibase's changesets."""
     if not any(is_formatted(source.text) for source in sources):
-        read_batches(sources, variables, include, take)
+        sqlcmd.read_batches(sources, variables, include, take)
         return
     for source in sources:
         if not is_formatted(source.text):
-            read_batches([source], variables, include, take)
+            sqlcmd.read_batches([source], variables, include, take)
             continue
         reader = ChangesetLines(variables, include, take)
         reader.read(source)
         reader.end()
 
 
-class ChangesetLines(BatchLines):
+class ChangesetLines(sqlcmd.BatchLines):
     """Reads lines into the batches of changesets. A ``:`` begins no command here."""
 
     def __init__(self, variables: Mapping[str, str], include: Include | None, take: TakeBatch) -> None:
@@ -77,11 +69,11 @@ class ChangesetLines(BatchLines):
             if not text.strip():
                 continue
             first = whole.count("\n", 0, start)
-            places = LinePlaces()
+            places = sqlcmd.LinePlaces()
             for row in range(first, first + text.count("\n") + 1):
                 places.add(*pending.places[row])
             exits = self._changeset is not None and self._changeset.ends_update
-            self._take(SqlBatch(text, places, exits=exits, changeset=self._changeset))
+            self._take(sqlcmd.SqlBatch(text, places, exits=exits, changeset=self._changeset))
 
     def end(self) -> None:
         """End the last changeset."""
@@ -136,10 +128,8 @@ class ChangesetLines(BatchLines):
     def _go(self, count: str, file: str, number: int) -> None:
         """End the batch at GO, which is a delimiter for Liquibase only if it splits statements."""
         if self._delimiter is None and self._changeset is not None:
-            name = quote(self._changeset.name)
-            self._report(
-                file, number, f"GO is in the changeset {name}, which is sent as one batch (splitStatements)"
-            )
+            where = f"the changeset {quote(self._changeset.name)}, which is sent as one batch (splitStatements)"
+            self._report(file, number, f"GO is in {where}")
         self.flush()
 
     def _begin_changeset(self, arguments: str, file: str, number: int) -> None:

@@ -254,9 +254,8 @@ class ScriptRun:
                 frame.flows[0].leave(words, ALWAYS)
             self.frames[trying].flows[-1].leave(words, ALWAYS, is_error=True)
             self.frames[trying].thrown = number
-            connection.transaction.doomed = connection.transaction.is_open and (
-                aborts or connection.transaction.doomed
-            )
+            transaction = connection.transaction
+            transaction.doomed = transaction.is_open and (aborts or transaction.doomed)
             return
         connection.failed_line = line
         if ends_batch or aborts:
@@ -338,10 +337,8 @@ class ScriptRun:
             self.doubt_since(transaction.start, f"it counts only if the {transaction.perhaps_ended} runs")
             transaction.reset()
             return
-        open_where = "its transaction is still open where"
-        self.roll_back_all(
-            f"{open_where} {why}: sqlcmd rolls it back, SSMS leaves it open until its window closes"
-        )
+        why = f"its transaction is still open where {why}"
+        self.roll_back_all(f"{why}: sqlcmd rolls it back, SSMS leaves it open until its window closes")
 
     def forget_database(self, place: Place, why: str) -> None:
         """Note that the database in use is not known from here on."""

@@ -236,9 +236,8 @@ class DetachDatabase(ScriptStatement):
 def in_order(problems: Iterable[StatementProblem], file: str) -> tuple[StatementProblem, ...]:
     """Return the problems by line, those of the script's own file first, then file by file as they come up."""
     all_problems = tuple(problems)
-    files = {
-        name: rank for rank, name in enumerate(dict.fromkeys([file, *(problem.file for problem in all_problems)]))
-    }
+    names = dict.fromkeys([file, *(problem.file for problem in all_problems)])
+    files = {name: rank for rank, name in enumerate(names)}
     return tuple(sorted(all_problems, key=lambda problem: (files[problem.file], problem.line)))
 
 

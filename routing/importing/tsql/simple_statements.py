@@ -66,9 +66,8 @@ class VariableNames:
             if lexeme.kind is LexemeKind.WORD and lexeme.text.startswith("@") and not lexeme.text.startswith("@@"):
                 before = self._lexemes[position - 1] if position else None
                 # A name may contain the sign too, and its end is not a variable.
-                if lexeme.text != "@" and not (
-                    before and before.kind is LexemeKind.WORD and before.end == lexeme.start
-                ):
+                is_end = before and before.kind is LexemeKind.WORD and before.end == lexeme.start
+                if lexeme.text != "@" and not is_end:
                     yield position
 
     def _is_table(self, position: int) -> bool:

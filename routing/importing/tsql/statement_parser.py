@@ -6,22 +6,14 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from routing.importing.tsql import definitions, tree
+from routing.importing.tsql import definitions, simple_statements, tree
 from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.database_definitions import find_stray_sign, title_of
 from routing.importing.tsql.extents import StatementExtent, at_end_of_condition
 from routing.importing.tsql.held_texts import needed_words
 from routing.importing.tsql.parse_faults import find_misspelt_definition
 from routing.importing.tsql.script_statements import JOINED, SYNTAX, RefusalError, UnparsedError
-from routing.importing.tsql.simple_statements import (
-    VariableNames,
-    read_assignments,
-    read_call,
-    read_error,
-    read_options,
-    read_text_call,
-    read_transaction,
-)
+from routing.importing.tsql.simple_statements import VariableNames
 from routing.importing.tsql.tokens import LexemeKind, LexemeList
 from routing.importing.tsql.tree import Place, Words
 from routing.importing.tsql.vocabulary import find_unknown_variable
@@ -117,7 +109,7 @@ class StatementParser:
 
     def _transaction(self) -> tree.ScriptNode:
         place, start = self._next_place(), self._cursor.position
-        node = read_transaction(self._cursor, place)
+        node = simple_statements.read_transaction(self._cursor, place)
         self._finish()
         if node is None:
             return self._skipped_statement(place, start)
@@ -151,7 +143,7 @@ class StatementParser:
 
     def _raise(self) -> tree.ScriptNode:
         place, start = self._next_place(), self._cursor.position
-        node = read_error(self._cursor, place)
+        node = simple_statements.read_error(self._cursor, place)
         self._finish()
         return replace(node, words=self._words_since(start))
 
@@ -163,7 +155,7 @@ class StatementParser:
     def _set(self) -> tree.ScriptNode:
         cursor, place, start = self._cursor, self._next_place(), self._cursor.position
         if not cursor.peek(1).text.startswith("@"):
-            node = read_options(cursor, place)
+            node = simple_statements.read_options(cursor, place)
             self._finish()
             return replace(node, words=self._words_since(start))
         return self._assign()
@@ -178,7 +170,9 @@ class StatementParser:
         place, start = self._next_place(), self._cursor.position
         self._skip()
         end, self._cursor.position = self._cursor.position, start
-        node = read_assignments(self._cursor, end, place, self._names if is_declaration else None)
+        node = simple_statements.read_assignments(
+            self._cursor, end, place, self._names if is_declaration else None
+        )
         self._cursor.position = end
         return replace(node, words=self._words_since(start))
 
@@ -207,7 +201,7 @@ class StatementParser:
         place, start = self._next_place(), self._cursor.position
         if self._cursor.peek(1).text == "(" and self._cursor.peek(1).kind is LexemeKind.SIGN:
             self._cursor.next()
-            run = read_text_call(self._cursor, place)
+            run = simple_statements.read_text_call(self._cursor, place)
             self._finish()
             return replace(run, words=self._words_since(start))
         self._cursor.next()
@@ -217,7 +211,7 @@ class StatementParser:
         cursor = self._cursor
         start = cursor.position if start is None else start
         place = self._locate(cursor.between(start, start + 1)[0].row)
-        call = read_call(cursor, place, self._names)
+        call = simple_statements.read_call(cursor, place, self._names)
         later_words = (word for argument in call.arguments for word in argument.words[1:])
         if any(word.text == "+" and word.kind is LexemeKind.SIGN for word in later_words):
             self._fault(place, f"EXEC: {JOINED}")

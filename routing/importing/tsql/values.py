@@ -178,9 +178,8 @@ class VariableValues:
         value = self.value(word.text, condition) if word.kind is LexemeKind.WORD else None
         if not isinstance(value, KnownValue):
             return word
-        return replace(
-            word, kind=LexemeKind.NUMBER if value.is_number else LexemeKind.STRING, text=value.text, upper=""
-        )
+        kind = LexemeKind.NUMBER if value.is_number else LexemeKind.STRING
+        return replace(word, kind=kind, text=value.text, upper="")
 
     def forget(self, name: str) -> None:
         """Forget a variable's value, which only the server knows from here on."""
