@@ -20,10 +20,7 @@ _DIALECT_SIGNS = (
     ("DB2", r"\bMODE\s+DB2SQL\b"),
     (_MYSQL, r"^DELIMITER\s+\S+\s*$|\)\s*ENGINE\s*=\s*(?:InnoDB|MyISAM|Aria)\b|\bAUTO_INCREMENT\b|\bDEFINER\s*="),
     (_MYSQL, r"\bUNSIGNED\b|\bDEFAULT\s+CHARSET\b|\bLOCK\s+TABLES\b|\bON\s+DUPLICATE\s+KEY\b|\bTINYTEXT\b"),
-    (
-        _POSTGRES,
-        r"\$\w*\$\s*(?:LANGUAGE\b|BEGIN\b|DECLARE\b|;|$)|\bplpgsql\b|\bBIGSERIAL\b|\bjsonb\b|\bILIKE\b",
-    ),
+    (_POSTGRES, r"\$\w*\$\s*(?:LANGUAGE\b|BEGIN\b|DECLARE\b|;|$)|\bplpgsql\b|\bBIGSERIAL\b|\bjsonb\b|\bILIKE\b"),
     (_POSTGRES, rf"\bSERIAL\s+(?:PRIMARY|NOT|UNIQUE)|\bCREATE\s+EXTENSION\b|::(?:{_TYPES})\b|\bTIMESTAMPTZ\b"),
     (
         _POSTGRES,
@@ -32,19 +29,13 @@ _DIALECT_SIGNS = (
     (_MYSQL, r"\bHANDLER\s+FOR\b|\bENUM\s*\(|\b(?:MEDIUM|LONG)TEXT\b"),
     (_SQLITE, r"^PRAGMA\b|\bAUTOINCREMENT\b|\bWITHOUT\s+ROWID\b|\bINSERT\s+OR\s+(?:REPLACE|IGNORE)\b"),
     (_ORACLE, r"\b(?:N?VARCHAR2|PLS_INTEGER|SYSDATE|SYSTIMESTAMP)\b|\bDBMS_\w+\s*\.|\bFROM\s+dual\b"),
-    (
-        _ORACLE,
-        r"%(?:ROW)?TYPE\b|\bNUMBER\s*\(|\bPACKAGE\s+BODY\b|\.(?:NEXTVAL|CURRVAL)\b|\bEXECUTE\s+IMMEDIATE\b",
-    ),
+    (_ORACLE, r"%(?:ROW)?TYPE\b|\bNUMBER\s*\(|\bPACKAGE\s+BODY\b|\.(?:NEXTVAL|CURRVAL)\b|\bEXECUTE\s+IMMEDIATE\b"),
     (_ORACLE, r"^(?:WHENEVER\s+SQLERROR|SET\s+(?:SERVEROUTPUT|DEFINE))\b|^/\s*$"),
     (_ORACLE, r"\bCREATE\s+PACKAGE\b"),
     ("Informix or Firebird", r"\bEND\s+(?:PROCEDURE|FUNCTION)\b|^SET\s+TERM\b"),
     ("Snowflake", r"\bCREATE\s+STAGE\b"),
     (_OTHER, r"\bCREATE\s+OR\s+REPLACE\b|\bFOR\s+EACH\s+ROW\b|\bCOMMENT\s+ON\s+\w+\b"),
-    (
-        _OTHER,
-        r"\bEND\s+(?:LOOP|REPEAT)\b|\bEND\s+(?:IF|WHILE|CASE)\s*;|\bEXCEPTION\s+WHEN\b",
-    ),
+    (_OTHER, r"\bEND\s+(?:LOOP|REPEAT)\b|\bEND\s+(?:IF|WHILE|CASE)\s*;|\bEXCEPTION\s+WHEN\b"),
     (_OTHER, r"\bIDENTIFIED\s+BY\b|\bLIMIT\s+\d|\bAS\s+IDENTITY\b"),
     (_OTHER, r"`[^`\n]+`|\b(?:INT|FLOAT)64\b|\)\s*ENGINE\s*=\s*\w+|\bEND\s*@\s*$|\bBEGIN\s+ATOMIC\b(?!\s+WITH\b)"),
     (_OTHER, r"\bCREATE\s+(?:TABLE|DATABASE|SCHEMA|INDEX)\s+IF\s+NOT\s+EXISTS\b"),

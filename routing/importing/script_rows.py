@@ -344,13 +344,7 @@ def read_scripts(
             place = reach(file)
             own_time = scripted_at or datetime.fromtimestamp(place.stat().st_mtime, timezone.utc)
             at = max([own_time, *(last.scripted_at for last in scripts[-1:])])
-            script = read_file(
-                place,
-                scripted_at=at,
-                database=database,
-                instance=instance,
-                variables=variables,
-            )
+            script = read_file(place, scripted_at=at, database=database, instance=instance, variables=variables)
         except OSError as error:
             raise unreadable_file(file, error.strerror or str(error)) from error
         except ValueError as error:

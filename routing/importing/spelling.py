@@ -31,8 +31,7 @@ class NameSpelling:
     def of_tables(cls, instances: Iterable[TableRow], databases: Iterable[TableRow]) -> NameSpelling:
         """Return the names as the rows of the tables ``instances`` and ``databases`` spell them."""
         return cls(
-            (row["instance_name"] for row in instances),
-            ((row["instance_name"], row["name"]) for row in databases),
+            (row["instance_name"] for row in instances), ((row["instance_name"], row["name"]) for row in databases)
         )
 
     def instance(self, name: str) -> str:

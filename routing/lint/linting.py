@@ -181,10 +181,7 @@ def lint(
 
 
 def lint_columns(
-    columns: Mapping[str, TableColumns],
-    now: int,
-    settings: LintSettings,
-    resolved: ResolvedFacts | None = None,
+    columns: Mapping[str, TableColumns], now: int, settings: LintSettings, resolved: ResolvedFacts | None = None
 ) -> LintResult:
     """Lint columns of the tables in `lint_estate.READ`, at a moment (microseconds)."""
     all_findings = find_all(columns, now, settings.expiring_within_days, resolved)

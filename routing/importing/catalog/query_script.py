@@ -61,9 +61,7 @@ PARTS = (
     ),
     QueryPart("tcp_endpoints", "sys.tcp_endpoints AS v WHERE v.type = 3"),
     QueryPart(
-        "routes",
-        f"{_ONE}{{db}}.sys.routes AS v ON 1 = 1",
-        {"lifetime": "CONVERT(varchar(30), v.lifetime, 126)"},
+        "routes", f"{_ONE}{{db}}.sys.routes AS v ON 1 = 1", {"lifetime": "CONVERT(varchar(30), v.lifetime, 126)"}
     ),
     QueryPart("services", f"{_ONE}{{db}}.sys.services AS v ON 1 = 1"),
     QueryPart(
@@ -117,10 +115,7 @@ PARTS = (
         {"endpoint_name": "e.name", "grantee_name": "g.name"},
         only_with_people=True,
     ),
-    QueryPart(
-        "symmetric_keys",
-        f"{_ONE}{{db}}.sys.symmetric_keys AS v ON v.name = N'##MS_DatabaseMasterKey##'",
-    ),
+    QueryPart("symmetric_keys", f"{_ONE}{{db}}.sys.symmetric_keys AS v ON v.name = N'##MS_DatabaseMasterKey##'"),
     QueryPart(
         "database_mirroring",
         f"{_ONE}(sys.database_mirroring AS v JOIN sys.databases AS d ON d.database_id = v.database_id)"

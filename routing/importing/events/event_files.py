@@ -25,11 +25,7 @@ _PARQUET, _XML = {".parquet"}, {".xml"}
 _ENDINGS = _TABULAR | _JSON | _PARQUET | _XML
 _DATA, _INSTANCE = "event_data", "instance_name"
 _AT_ONCE = 1 << 16
-_MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
+_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _END, _SECTION, _SECTION_END = "</event>", "<![CDATA[", "]]>"
 _MARK = re.compile(r"<event(?=[\s/>])|</event>|<!\[CDATA\[")
 # A tag up to its end, or up to a character that no tag holds.

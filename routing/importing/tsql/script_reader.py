@@ -32,13 +32,7 @@ from routing.importing.tsql.script_statements import (
     quote,
 )
 from routing.importing.tsql.servers import is_same_server
-from routing.importing.tsql.sqlcmd import (
-    Include,
-    ScriptComments,
-    SourceText,
-    SqlBatch,
-    find_comments,
-)
+from routing.importing.tsql.sqlcmd import Include, ScriptComments, SourceText, SqlBatch, find_comments
 from routing.importing.tsql.statement_parser import ParserSettings
 from routing.importing.tsql.tokens import tokenize
 from routing.importing.tsql.tree import ParsedBatch, ScriptBatch

@@ -320,13 +320,7 @@ def known_to_the_server(variable: str) -> RefusalError:
 
 LONGEST_LIFETIME = 2**31 - 1
 _EMPTY, _TOO_LONG, _MIRROR_ALONE, _BROKER_ALONE = 9659, 9660, 9661, 9662
-_MIRROR_NO_ADDRESS, _BAD_ADDRESS, _TRANSPORT_SERVICE, _LIFETIME, _SAME = (
-    9743,
-    9744,
-    9745,
-    9746,
-    9747,
-)
+_MIRROR_NO_ADDRESS, _BAD_ADDRESS, _TRANSPORT_SERVICE, _LIFETIME, _SAME = (9743, 9744, 9745, 9746, 9747)
 _KEYWORDS = (AddressKind.LOCAL, AddressKind.TRANSPORT)
 
 
@@ -358,10 +352,7 @@ def check_options(options: RouteOptions) -> None:
 
 
 def check_route(
-    service_name: str | None,
-    broker_instance: str | None,
-    address: str | None,
-    mirror_address: str | None,
+    service_name: str | None, broker_instance: str | None, address: str | None, mirror_address: str | None
 ) -> None:
     """Check a whole route's options together. Raises RefusalError."""
     nearby = kind_of(address) in _KEYWORDS

@@ -40,17 +40,7 @@ _COMMAND = re.compile(r"\s*:([A-Za-z]+)\b(.*)", re.DOTALL)
 _SYSTEM = re.compile(r"\s*:?!!")
 _LEAVE = re.compile(r"\s*:?(?:EXIT|QUIT)(.*)", re.IGNORECASE | re.DOTALL)
 _SETTING = re.compile(r'(\S+)(?:\s+("(?:[^"]|"")*"|\S+))?\s*(?:--.*)?')
-_WITHOUT_EFFECT = {
-    "ed",
-    "error",
-    "help",
-    "list",
-    "listvar",
-    "out",
-    "perftrace",
-    "serverlist",
-    "xml",
-}
+_WITHOUT_EFFECT = {"ed", "error", "help", "list", "listvar", "out", "perftrace", "serverlist", "xml"}
 
 
 class LinePlaces:

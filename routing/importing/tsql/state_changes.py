@@ -182,8 +182,7 @@ def _database_of(holdings: NamedRows, statement: ScriptStatement) -> str:
 
 
 def _change_route(
-    holdings: NamedRows,
-    statement: statements.CreateRoute | statements.AlterRoute | statements.DropRoute,
+    holdings: NamedRows, statement: statements.CreateRoute | statements.AlterRoute | statements.DropRoute
 ) -> str | None:
     database = _database_of(holdings, statement)
     if isinstance(statement, statements.CreateRoute):
@@ -200,10 +199,7 @@ def _change_route(
         return None
     altered = _alter(route, statement)
     statements.check_route(
-        altered.remote_service_name,
-        altered.broker_instance,
-        altered.address,
-        altered.mirror_address,
+        altered.remote_service_name, altered.broker_instance, altered.address, altered.mirror_address
     )
     holdings.put_route(altered, instead_of=route)
     return None

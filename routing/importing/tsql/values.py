@@ -118,10 +118,7 @@ def join(left: KnownValue, right: KnownValue | None) -> KnownValue | None:
     if right is None or left.is_number or right.is_number:
         return None
     joined = KnownValue(
-        left.text + right.text,
-        False,
-        left.is_long or right.is_long,
-        left.is_national or right.is_national,
+        left.text + right.text, False, left.is_long or right.is_long, left.is_national or right.is_national
     )
     return joined if joined.is_long or length(joined.text) <= LONGEST_JOINED else None
 
