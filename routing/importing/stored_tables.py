@@ -18,19 +18,12 @@ from routing.delta.table_creation import creating, is_vacant
 from routing.delta.table_log import TableLog
 from routing.engines.traffic_tables import count_by
 from routing.errors import InputError, OutputError, StorageError
+from routing.importing import stored_rows
 from routing.importing.covered_rows import EVENT_KEY, ON, Unit, key_of
 from routing.importing.history import TableChanges
 from routing.importing.import_faults import missing_keys, not_a_table
 from routing.importing.import_journal import APPENDED, encode_changes, encode_sources, in_order, is_of_sources
-from routing.importing.stored_rows import (
-    LocalWriter,
-    SparkWriter,
-    TableWriter,
-    find_in_frame,
-    find_keys,
-    find_message_ids,
-    find_missing,
-)
+from routing.importing.stored_rows import LocalWriter, SparkWriter, TableWriter
 from routing.schemas import TABLES
 from routing.tables.read_rows import cannot_hold, read_rows
 from routing.tables.table_columns import Only, Table, as_dataset, by_engine, types_of
@@ -79,13 +72,13 @@ class StoredTables:
         if key == "messages":
             rows_with_ids = zip(rows, self.find_message_ids(rows), strict=True)
             return {key_of(key, row) for row, message_id in rows_with_ids if message_id is not None}
-        return find_keys(self.opened[key].rows, key, rows) if key in self.opened else set()
+        return stored_rows.find_keys(self.opened[key].rows, key, rows) if key in self.opened else set()
 
     def find_message_ids(self, rows: Sequence[TableRow]) -> list[str | None]:
         """Return the stored ids of some rows' messages, or None for a message that is not stored."""
         if "messages" not in self.opened:
             return [None] * len(rows)
-        return find_message_ids(self.opened["messages"].rows, rows)
+        return stored_rows.find_message_ids(self.opened["messages"].rows, rows)
 
     def hashes(self) -> Iterator[bytes]:
         """Return the digests of the events in ``observed_routing``, if it is a local table."""
@@ -101,7 +94,9 @@ class StoredTables:
             return list(rows)
         key = TABLES[_OBSERVED].only(*EVENT_KEY)
         stored = by_engine(
-            {_OBSERVED: table}, spark=lambda: find_in_frame(table, key, rows), arrow=lambda: list[TableRow]()
+            {_OBSERVED: table},
+            spark=lambda: stored_rows.find_in_frame(table, key, rows),
+            arrow=lambda: list[TableRow](),
         )
         stored_events = {tuple(row[name] for name in EVENT_KEY) for row in stored}
         return [row for row in rows if tuple(row[name] for name in EVENT_KEY) not in stored_events]
@@ -196,7 +191,7 @@ def _list_unready(store: StoredTables) -> Iterator[str]:
     """Yield the tables that are missing or lack columns. The journal is created with its first rows."""
     for key in store.locations:
         is_missing = store.versions[key] is None
-        if key != JOURNAL and (is_missing or find_missing(store.opened[key].rows, TABLES[key])):
+        if key != JOURNAL and (is_missing or stored_rows.find_missing(store.opened[key].rows, TABLES[key])):
             yield key
 
 

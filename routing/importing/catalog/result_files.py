@@ -10,28 +10,13 @@ from itertools import chain
 from typing import NamedTuple
 
 from routing.errors import InputError, first_sentence, quote
+from routing.importing.catalog import views
 from routing.importing.catalog.cell_rows import CellRows, SharedTexts
 from routing.importing.catalog.json_texts import is_json, json_sets
 from routing.importing.catalog.printed_lines import lines_of
 from routing.importing.catalog.text_lines import SEPARATORS, is_html
 from routing.importing.catalog.text_tables import result_sets
-from routing.importing.catalog.views import (
-    ASKED_QUEUE,
-    LONGEST,
-    OF_A_DATA_ROW,
-    QUEUE,
-    VIEW_NAME,
-    VIEWS,
-    CatalogView,
-    ResultSet,
-    find_nearest_view,
-    find_owner,
-    find_view,
-    find_view_by_columns,
-    fold_columns,
-    query_of,
-    say_lack,
-)
+from routing.importing.catalog.views import VIEW_NAME, VIEWS, CatalogView, ResultSet
 from routing.importing.encodings import GUESS, is_guessed, is_plausible, say_guess
 from routing.importing.import_faults import (
     OtherFileError,
@@ -90,7 +75,7 @@ def parquet(path: FilePlace, file: str) -> ResultSet:
     try:
         with copied(path) as local_copy:
             table = reader.read_table(str(local_copy))
-        names = fold_columns(table.column_names)
+        names = views.fold_columns(table.column_names)
         columns = {name: plain_values(cells) for name, cells in zip(names, table.columns, strict=True)}
     except Exception as error:
         raise UnopenedFileError.of_file(file, first_sentence(error)) from error
@@ -109,7 +94,7 @@ _ENDINGS = ", ".join(sorted(_TEXT | _JSON | _PARQUET))
 _SHOWN, _LONGEST = 20, 200
 _LONGEST_HEADER, _HEADS = 20_000, 100
 _FIRST_WORD = re.compile(r"\W*(\w+)").match
-_TELLING = frozenset((max(ASKED_QUEUE, key=len), *(max(view.known_by, key=len) for view in VIEWS.values())))
+_TELLING = frozenset((max(views.ASKED_QUEUE, key=len), *(max(view.known_by, key=len) for view in VIEWS.values())))
 """The longest of the names that each view is known by."""
 
 
@@ -225,13 +210,13 @@ def _find_lack(path: FilePlace) -> str | None:
         return None
     lines = [line[:_LONGEST_HEADER].lower() for line in lines_of(read_text(path).text)[:_HEADS]]
     for names in chain.from_iterable(map(_possible_cells, lines)):
-        view = find_nearest_view(names)
+        view = views.find_nearest_view(names)
         if view is not None:
-            return f"{say_lack(view, names)}: export it with {query_of(view)}"
-    view = find_view_by_columns([word[1] for word in map(_FIRST_WORD, lines) if word])
+            return f"{views.say_lack(view, names)}: export it with {views.query_of(view)}"
+    view = views.find_view_by_columns([word[1] for word in map(_FIRST_WORD, lines) if word])
     if view is None:
         return None
-    return f"each cell of sys.{view.name} is on a line of its own: export it with {query_of(view)}"
+    return f"each cell of sys.{view.name} is on a line of its own: export it with {views.query_of(view)}"
 
 
 def _possible_cells(line: str) -> Iterator[list[str]]:
@@ -246,7 +231,7 @@ def _limit_sentences(sentences: Sequence[str], kind: str) -> list[str]:
 def _force(places: Sequence[FilePlace], view: str | None) -> CatalogView | None:
     if view is None:
         return None
-    forced = find_view(view)
+    forced = views.find_view(view)
     if forced is None:
         raise unknown_view(view, list(VIEWS))
     if len(places) != 1 or places[0].is_dir():
@@ -259,7 +244,7 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
 
     ``notes`` gets a sentence on a view that was recognised by its columns, and on result sets of unknown views.
     """
-    file, view, decoded = str(path), forced or find_view(path.stem), None
+    file, view, decoded = str(path), forced or views.find_view(path.stem), None
     if path.suffix.lower() in _PARQUET:
         sets = [parquet(path, file)]
     else:
@@ -267,8 +252,8 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
         try:
             sets = _read_text(file, decoded.text, path.suffix.lower() in _JSON, view)
         except UnopenedFileError as error:
-            if ASKED_QUEUE.intersection(re.findall(r"\w+", decoded.text.lower())):
-                error.note += f", but it has columns of sys.{QUEUE}"
+            if views.ASKED_QUEUE.intersection(re.findall(r"\w+", decoded.text.lower())):
+                error.note += f", but it has columns of sys.{views.QUEUE}"
             raise
     viewed = [(rows, forced or _view_of(rows, view, is_alone=len(sets) == 1)) for rows in sets]
     if not any(own_view for _, own_view in viewed):
@@ -287,7 +272,7 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
 
 def _refuse_implausible(parts: Sequence[CellRows]) -> None:
     """Refuse rows with letters outside ASCII in names if the guessed encoding makes any name implausible."""
-    columns = [(rows, name, rows.column(name)) for rows in parts for name in LONGEST]
+    columns = [(rows, name, rows.column(name)) for rows in parts for name in views.LONGEST]
     names = [
         (rows, name, place, cell)
         for rows, name, cells in columns
@@ -346,7 +331,7 @@ def _refuse_mixed(part: FoundResultSet) -> None:
     """
     rows, owners = part.rows, part.view.added_columns
     lacking = [name for name in owners[:-1] if name not in rows.columns]
-    owner = None if part.view.evidence else find_owner(rows.columns, part.view)
+    owner = None if part.view.evidence else views.find_owner(rows.columns, part.view)
     if owner is not None:
         rows.reject_all("its column {} may be the {} of a row: call it so, or remove it".format(*owner))
     if part.view.name not in _NAMED_ONCE or not lacking:
@@ -389,12 +374,12 @@ def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView, text: s
     columns, own_names = set(rows.columns), view.own_names
     if not columns and len(rows.rows):
         raise OtherFileError.of_file(file, f"it is named like sys.{view.name}, but has no columns")
-    heading = _NAME.search(text) if columns - {*OF_A_DATA_ROW} == {"name"} else None
+    heading = _NAME.search(text) if columns - {*views.OF_A_DATA_ROW} == {"name"} else None
     if heading is not None and heading[0] != "name":
         # SQL Server writes name.
         why = f"its only column is {heading[0]}, as other programs write it"
-        raise OtherFileError.of_file(file, why, f"export it with {query_of(view)}")
-    foreign = [name for name in rows.columns if name not in own_names and name not in OF_A_DATA_ROW]
+        raise OtherFileError.of_file(file, why, f"export it with {views.query_of(view)}")
+    foreign = [name for name in rows.columns if name not in own_names and name not in views.OF_A_DATA_ROW]
     required = {column.name for column in view.columns if column.required}
     has_required, telling = required <= columns, columns & own_names - _COMMON
     # One column may be called so by chance.
@@ -448,19 +433,23 @@ def _read_text(file: str, text: str, is_named_json: bool, view: CatalogView | No
 def _tells_its_view(text: str) -> bool:
     head = text.lstrip()[:2000].lower()
     if is_html(text):
-        return find_view_by_columns(re.findall(r"\w+", text.lower())) is not None
-    is_named = VIEW_NAME in head or find_view(head.split(",", 1)[0].split("\t", 1)[0].strip('" ')) is not None
+        return views.find_view_by_columns(re.findall(r"\w+", text.lower())) is not None
+    is_named = (
+        VIEW_NAME in head or views.find_view(head.split(",", 1)[0].split("\t", 1)[0].strip('" ')) is not None
+    )
     return is_named or any(map(_is_header_of_a_view, lines_of(text)))
 
 
 def _is_header_of_a_view(line: str) -> bool:
     lowered = line[:_LONGEST_HEADER].lower()
-    return any(name in lowered for name in _TELLING) and any(map(find_view_by_columns, _possible_cells(lowered)))
+    return any(name in lowered for name in _TELLING) and any(
+        map(views.find_view_by_columns, _possible_cells(lowered))
+    )
 
 
 def _json_tells_its_view(text: str) -> bool:
     lowered = text.lower()
-    telling = (ASKED_QUEUE, *(view.known_by for view in VIEWS.values()))
+    telling = (views.ASKED_QUEUE, *(view.known_by for view in VIEWS.values()))
     return VIEW_NAME in lowered or any(all(f'"{name}"' in lowered for name in names) for names in telling)
 
 
@@ -468,7 +457,7 @@ def _own_view(rows: ResultSet) -> CatalogView | None:
     """Return the view in the column ``view_name``, else the view that the columns identify."""
     named = next((name for name in rows.rows.different(VIEW_NAME) if isinstance(name, str)), None)
     if named is not None:
-        return find_view(named)
+        return views.find_view(named)
     columns = set(rows.columns)
     exported = next((view for view in VIEWS.values() if columns in map(set, view.of_queries)), None)
-    return exported or find_view_by_columns(columns)
+    return exported or views.find_view_by_columns(columns)

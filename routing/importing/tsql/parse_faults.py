@@ -131,19 +131,9 @@ _OTHER_STARTERS = frozenset(["COPY", "DUMP", "EXPLAIN", "LOAD", "RENAME"])
 _WORD = re.compile(r"(?:[^\W\d_]{2,}'[a-z]{1,2}|\(?[^\W_][\w/-]*\)?)[,.:;!?]?")
 _LETTERS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[^\W\d_]{2,}'[a-z]{1,2}")
 _ARTICLES = frozenset(["our", "the", "these", "this", "your"])
-_ENGLISH = _ARTICLES | {
-    "above",
-    "below",
-    "can",
-    "following",
-    "must",
-    "please",
-    "should",
-    "that",
-    "we",
-    "will",
-    "you",
-}
+_ENGLISH = _ARTICLES | frozenset(
+    ["above", "below", "can", "following", "must", "please", "should", "that", "we", "will", "you"]
+)
 _HEADING = re.compile(r"#{1,6}(?=\s)")
 _NUMBERED = re.compile(r"[^\W\d_]+ [0-9]+[:.)]")
 # What a template leaves out or repeats is not known, as in Jinja, Go, Handlebars and Octopus.
