@@ -57,9 +57,8 @@ class CoveredRows:
     def is_doubtful(self, view: str, row: ReadRow) -> bool:
         """Return True if a row of a table may be a rejected one. The import does not change such rows."""
         doubts = self.doubts.get(view, set())
-        instance, database, name = (
-            str(row.get(column)).casefold() for column in ("instance_name", "database_name", "name")
-        )
+        columns = ("instance_name", "database_name", "name")
+        instance, database, name = (str(row.get(column)).casefold() for column in columns)
         return any(doubt in doubts for doubt in product((None, instance), (None, database), (None, name)))
 
     @property

@@ -74,7 +74,7 @@ def say_servers(servers: Sequence[str], own_instance: str | None, rows: Iterable
         *([] if own_instance is None else [own_instance]),
         *dict.fromkeys(row["instance_name"] for row in rows),
     ]
-    addresses = addresses_of(rows)
+    addresses = {row["instance_name"]: row["addresses"] for row in rows if row.get("addresses")}
     unknown = [server for server in servers if find_instance(server, names, addresses) is None]
     notes = []
     for server in unknown[:_COMPARED]:
@@ -92,7 +92,9 @@ def say_servers(servers: Sequence[str], own_instance: str | None, rows: Iterable
         if near is None:
             continue
         if split_server(server).port:
-            near_names = dict.fromkeys([near, *find_at_host(server, names)])
+            host = split_server(server).host.casefold()
+            at_host = [name for name in names if split_server(name).host.casefold() == host]
+            near_names = dict.fromkeys([near, *at_host[:_COMPARED]])
             shown = ", ".join(map(quote, near_names))
             notes.append(
                 f"{named} is assumed to be a separate instance, since no export has its port; similar: {shown}"
@@ -102,17 +104,6 @@ def say_servers(servers: Sequence[str], own_instance: str | None, rows: Iterable
         else:
             notes.append(f"{named} is unknown, did you mean {quote(near)}?")
     return notes
-
-
-def addresses_of(rows: Iterable[TableRow]) -> dict[str, list[str]]:
-    """Return the network addresses of the instances of rows that have any."""
-    return {row["instance_name"]: row["addresses"] for row in rows if row.get("addresses")}
-
-
-def find_at_host(server: str, names: Iterable[str]) -> list[str]:
-    """Return the first instances that are on the host of a server."""
-    host = split_server(server).host.casefold()
-    return [name for name in names if split_server(name).host.casefold() == host][:_COMPARED]
 
 
 def find_near_name(name: str, known_names: Sequence[str]) -> str | None:

@@ -186,9 +186,8 @@ class _ItemReader:
         items = {item.name: item for item in self.items("Build")}
         if self._has_defaults:
             not_built = {*deployed, *(item.name for item in self.items("None"))}
-            not_built.update(
-                name for element in self._root.all_named("Build") for name in self._names(element, "Remove")
-            )
+            for element in self._root.all_named("Build"):
+                not_built.update(self._names(element, "Remove"))
             for name in self._lying:
                 if name not in not_built and name.partition("/")[0].casefold() not in _NOT_BUILT:
                     items.setdefault(name, _Item(name, self._root.line))

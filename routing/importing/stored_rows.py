@@ -327,9 +327,8 @@ class SparkWriter:
         """Merge changed rows into the table and delete removed ones."""
         from routing.delta.spark_tables import REMOVE
 
-        flagged = [{**row, REMOVE: False} for row in changes.put] + [
-            {**row, REMOVE: True} for row in changes.remove
-        ]
+        flagged = [{**row, REMOVE: False} for row in changes.put]
+        flagged += [{**row, REMOVE: True} for row in changes.remove]
         schema = Schema((*TABLES[self.key].optional(), Field(REMOVE, ColumnKind.BOOLEAN)))
         self._merge(flagged, schema, ON[self.key])
 

@@ -185,7 +185,7 @@ def _surroundings(estate: LintEstate) -> RouteSurroundings:
     for name in set(estate.tables["services"].values["name"]) - {None}:
         nearly.setdefault(text.comparable_address(name), set()).add(name)
     ports: dict[str, set[str]] = {}
-    for address in estate.places:
+    for address in estate.network.places:
         # An address without a port says nothing of the endpoint's.
         host, port = text.host(address), text.port(address)
         if host is not None and port is not None:

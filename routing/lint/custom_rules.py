@@ -250,7 +250,10 @@ def custom_rule(code: str, severity: str, title: str, advice: str) -> Callable[[
         >>> mirrored.code
         'SHOP001'
     """
-    _check_texts({"code": code, "severity": severity, "title": title, "advice": advice})
+    texts: dict[str, object] = {"code": code, "severity": severity, "title": title, "advice": advice}
+    for name, text in texts.items():
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError(f"the {name} of a finding is text, not {quote(text)}")
     if not _CODE.match(code) or code.startswith(_OURS):
         raise ValueError(
             f"{quote(code)} is no code for a finding of your own: upper-case letters, digits, _ and -, a digit at"
@@ -268,12 +271,6 @@ def custom_rule(code: str, severity: str, title: str, advice: str) -> Callable[[
         return rule
 
     return marked
-
-
-def _check_texts(texts: Mapping[str, object]) -> None:
-    for name, text in texts.items():
-        if not isinstance(text, str) or not text.strip():
-            raise ValueError(f"the {name} of a finding is text, not {quote(text)}")
 
 
 def find_own(rules: Sequence[CustomRule], configuration: Configuration) -> set[LintFinding]:

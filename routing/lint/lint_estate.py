@@ -78,11 +78,6 @@ class LintEstate:
         )
 
     @cached_property
-    def places(self) -> Mapping[str, tuple[SqlInstance, ...]]:
-        """The owners by compared address. Loopback names have no owner, because they are local."""
-        return self.network.places
-
-    @cached_property
     def network(self) -> EstateNetwork:
         """The instances that the tables list, as a message meets them."""
         return EstateNetwork({name: self.instances[name] for name in sorted(self.listed)})

@@ -113,9 +113,8 @@ def settings(section: object, file: str, rule_files: Sequence[str] = ()) -> Lint
     if isinstance(wanted_days, int) and not isinstance(wanted_days, bool) and 0 <= wanted_days <= _MOST_DAYS:
         days = wanted_days
     elif wanted_days is not None:
-        faults.append(
-            f"lint.expiring_within_days must be a number of days from 0 to {_MOST_DAYS}, not {quote(wanted_days)}"
-        )
+        expected = f"a number of days from 0 to {_MOST_DAYS}"
+        faults.append(f"lint.expiring_within_days must be {expected}, not {quote(wanted_days)}")
     loaded_rules = load_rules([*_files(values.get("rules"), file, faults), *rule_files])
     suppressions = values.get("suppress")
     if suppressions is not None and not isinstance(suppressions, list):

@@ -59,9 +59,8 @@ def routed_here(verdict: ProbeVerdict, search: RouteSearch, by: RouteReferrer) -
         yield finding("SBR021", place, service, sentence, by.name, by.sender)
     elif reason in _NOT_HERE:
         sentence = "route %s of %s leads here, and is dropped here: %s"
-        yield finding(
-            "SBR022", place, service, sentence, by.name, by.sender, str(reason), number=ERROR_NUMBERS[reason]
-        )
+        values = (by.name, by.sender, str(reason))
+        yield finding("SBR022", place, service, sentence, *values, number=ERROR_NUMBERS[reason])
 
 
 def not_forwarded(verdict: ProbeVerdict, search: RouteSearch, *, is_known: bool) -> LintFinding:
@@ -95,9 +94,8 @@ def _takes_bound(estate: LintEstate, question: ProbeQuestion) -> bool:
     """Return True if a message that is bound to the id of a holder of its service is delivered."""
     holders = estate.instances[question.instance].holders_of(question.service)
     brokers = {holder.broker for holder in holders} - {None}
-    searches = (
-        search for broker in brokers for search in probing.searches_of(estate, question._replace(broker=broker))
-    )
+    bound = (question._replace(broker=broker) for broker in brokers)
+    searches = (search for one in bound for search in probing.searches_of(estate, one))
     return any(search.end.outcome is Outcome.DELIVERED and not search.asks for search in searches)
 
 

@@ -178,9 +178,8 @@ class RowReader:
         if stated_time.tzinfo is not None:
             return stated_time
         if self.times.zone is None:
-            self.notes_by_topic.setdefault(
-                "zone", f"{_EXPORTED_AT} has no time zone, so UTC is used (--time-zone)"
-            )
+            note = f"{_EXPORTED_AT} has no time zone, so UTC is used (--time-zone)"
+            self.notes_by_topic.setdefault("zone", note)
             return stated_time.replace(tzinfo=timezone.utc)
         moment, is_twofold = cell_values.moment_of(stated_time, self.times.zone)
         if is_twofold:

@@ -255,9 +255,8 @@ _OF_SOURCE: dict[str, Callable[[ParsedEvent, ReadRow], TableRow]] = {
 
 def _is_received(event: ParsedEvent) -> bool:
     """Return True for a received acknowledgement, because a sent one does not concern the own dialog."""
-    return not any(
-        "sent" in word for word in _words(event, "acknowledgement_type", "event_subclass", "eventsubclass")
-    )
+    words = _words(event, "acknowledgement_type", "event_subclass", "eventsubclass")
+    return not any("sent" in word for word in words)
 
 
 def _database_id(event: ParsedEvent) -> int | None:

@@ -190,7 +190,5 @@ class QueryReader:
             return ConditionGuard(GuardSubject.BROKER_ENDPOINT, None, name or "", True)
         if name is None:
             raise UnreadableError
-        guarded_database = (
-            (parts[0] if len(parts) == 3 and parts[1] else database) if subject in _OF_DATABASE else None
-        )
-        return ConditionGuard(subject, guarded_database, name, True)
+        named_database = parts[0] if len(parts) == 3 and parts[1] else database
+        return ConditionGuard(subject, named_database if subject in _OF_DATABASE else None, name, True)

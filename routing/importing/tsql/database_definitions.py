@@ -94,9 +94,8 @@ def alter_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSt
     statements: list[ScriptStatement] = []
     if cursor.take_words("MODIFY", "NAME"):
         cursor.expect_sign("=")
-        statements.append(
-            script_statements.RenameDatabase(*place.parts, name, new_name=cursor.name("new database name"))
-        )
+        new_name = cursor.name("new database name")
+        statements.append(script_statements.RenameDatabase(*place.parts, name, new_name=new_name))
         cursor.end_of_statement()
     elif cursor.take_words("SET"):
         for option in _set_options(cursor):
@@ -430,7 +429,5 @@ def find_stray_sign(cursor: LexemeCursor) -> UnparsedError | None:
     name, after = cursor.peek(2), cursor.peek(3)
     is_stray = after.kind is LexemeKind.SIGN and after.text in "-./"
     if name.kind in (LexemeKind.WORD, LexemeKind.NAME) and is_stray:
-        return UnparsedError(
-            f"{quote(after.text)} follows the name {quote(as_written(name.text))}", script_statements.SYNTAX
-        )
+        return UnparsedError(f"{quote(after.text)} follows the name {quote(as_written(name.text))}")
     return None

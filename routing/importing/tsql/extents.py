@@ -195,10 +195,9 @@ class StatementExtent:
             return False
         if after in ("NULL", "DEFAULT") or self._cursor.peek(1).text == "(":
             return True
-        return self._first == "ALTER" and self._second in _ALTERED_BY_SET and "SET" not in self._earlier()
-
-    def _earlier(self) -> set[str]:
-        return {lexeme.upper for lexeme in self._cursor.between(self._start, self._cursor.position)}
+        if self._first != "ALTER" or self._second not in _ALTERED_BY_SET:
+            return False
+        return all(word.upper != "SET" for word in self._cursor.between(self._start, self._cursor.position))
 
     def _executes(self, before: str) -> bool:
         if before in ("WITH", ",") and self._first in ("CREATE", "ALTER"):

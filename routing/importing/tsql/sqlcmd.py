@@ -247,10 +247,9 @@ class BatchLines:
             return True
         leave = _LEAVE.fullmatch(line)
         exit_query = leave.group(1).strip() if leave else None
-        if exit_query is not None and (
-            exit_query == "" or (exit_query.startswith("(") and exit_query.endswith(")"))
-        ):
-            self._leave(exit_query != "", file, number)
+        is_query = exit_query is not None and exit_query.startswith("(") and exit_query.endswith(")")
+        if exit_query == "" or is_query:
+            self._leave(is_query, file, number)
             return True
         command = _COMMAND.fullmatch(line)
         if command is None:

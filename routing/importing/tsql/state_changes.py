@@ -99,9 +99,8 @@ def _create_endpoint(holdings: NamedRows, statement: statements.CreateEndpoint) 
     if endpoint is not None and (endpoint.name is not None or endpoint.is_message_forwarding_enabled):
         which = "which forwards messages" if endpoint.name is None else quote(endpoint.name)
         raise RefusalError(f"the instance already has a SERVICE_BROKER endpoint, {which}", _SECOND)
-    holdings.endpoint = EndpointState(
-        statement.name, statement.listener_port, bool(statement.is_message_forwarding_enabled)
-    )
+    forwards = bool(statement.is_message_forwarding_enabled)
+    holdings.endpoint = EndpointState(statement.name, statement.listener_port, forwards)
     return None if statement.state == "STARTED" else f"it becomes {statement.state}; {_NO_TABLE}"
 
 

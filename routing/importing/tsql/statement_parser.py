@@ -170,9 +170,8 @@ class StatementParser:
         place, start = self._next_place(), self._cursor.position
         self._skip()
         end, self._cursor.position = self._cursor.position, start
-        node = simple_statements.read_assignments(
-            self._cursor, end, place, self._names if is_declaration else None
-        )
+        names = self._names if is_declaration else None
+        node = simple_statements.read_assignments(self._cursor, end, place, names)
         self._cursor.position = end
         return replace(node, words=self._words_since(start))
 
@@ -191,9 +190,8 @@ class StatementParser:
             if isinstance(error, UnparsedError):
                 self._fault(place, f"USE: {error.why}", error.number)
         self._finish()
-        return tree.UseNode(
-            place=place, words=self._words_since(start), name=name, refusal=refusal, notes=self._take_notes()
-        )
+        words, notes = self._words_since(start), self._take_notes()
+        return tree.UseNode(place=place, words=words, name=name, refusal=refusal, notes=notes)
 
     def _execute(self) -> tree.ScriptNode:
         if self._cursor.peek(1).upper == "AS":
@@ -232,9 +230,8 @@ class StatementParser:
         self._skip()
         if title is None:
             return self._skipped_statement(place, start)
-        return tree.DefinitionNode(
-            place=place, words=self._words_since(start), title=title, refusal=RefusalError(why)
-        )
+        words = self._words_since(start)
+        return tree.DefinitionNode(place=place, words=words, title=title, refusal=RefusalError(why))
 
     def _read_definition(self, read: definitions.Definition) -> tree.ScriptNode:
         cursor, place, start = self._cursor, self._next_place(), self._cursor.position
