@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from routing.importing.tsql import session_statements, tree
 from routing.importing.tsql.batch_course import BlockFlow, StatementCondition
@@ -40,7 +41,7 @@ class ScriptInterpreter:
         self.calls = calls = CallRunner(run, settings, self)
         self._nesting = 0
         self._handlers: dict[type[tree.ScriptNode], Callable[..., None]] = {
-            tree.AssignNode: lambda node, condition: session_statements.assign(run, node, condition),
+            tree.AssignNode: partial(session_statements.assign, run),
             tree.BlockNode: lambda node, condition: self.walk(node.body, condition),
             tree.CallNode: calls.call,
             tree.DefinitionNode: self._define,
@@ -51,14 +52,12 @@ class ScriptInterpreter:
             tree.LoopNode: self._loop,
             tree.ModuleNode: calls.create,
             tree.OtherStatement: self._pass_over,
-            tree.RaiseError: lambda node, condition: session_statements.raise_error(run, node, condition),
+            tree.RaiseError: partial(session_statements.raise_error, run),
             tree.ReturnNode: self._return,
             tree.RunText: calls.run_text,
-            tree.SetOptions: lambda node, condition: session_statements.set_options(run, node, condition),
+            tree.SetOptions: partial(session_statements.set_options, run),
             tree.ThrowNode: self._throw,
-            tree.TransactionStatement: lambda node, condition: session_statements.run_transaction(
-                run, node, condition
-            ),
+            tree.TransactionStatement: partial(session_statements.run_transaction, run),
             tree.TryCatch: self._try,
             tree.UseNode: self._use,
         }

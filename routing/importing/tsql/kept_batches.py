@@ -205,16 +205,13 @@ def _count_silent(nodes: Sequence[tree.ScriptNode | None]) -> int | None:
 
 def _is_silent(node: tree.ScriptNode) -> bool:
     if isinstance(node, tree.OtherStatement):
-        return (
-            held_texts.find_statement_elsewhere(node.words) is None
-            and held_texts.find_shown_statement(node.words) is None
-        )
+        words = node.words
+        return not (held_texts.find_statement_elsewhere(words) or held_texts.find_shown_statement(words))
     if isinstance(node, tree.AssignNode):
         return all(held_texts.find_hidden_statement(assignment.value) is None for assignment in node.assignments)
     if isinstance(node, tree.CallNode):
         name = node.parts[-1] if node.parts else ""
-        runs_text = (
-            name.lower() == "sp_executesql" or held_texts.runs_in_every_database(name) or is_read_procedure(name)
-        )
+        is_system = name.lower() == "sp_executesql" or is_read_procedure(name)
+        runs_text = is_system or held_texts.runs_in_every_database(name)
         return not runs_text and held_texts.find_hidden_statement(node.words) is None
     return isinstance(node, _SILENT)
