@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, Union, cast
 
 from routing.config import is_uri
 from routing.errors import InputError, quote
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from routing.importing.fetching import SessionPath
 
 
-FilePlace: TypeAlias = "Path | SessionPath"
+FilePlace = Union[Path, "SessionPath"]
 """The place of a file or folder, on this machine or behind a session. Its text is the name for users."""
 Reach = Callable[[str], FilePlace]
 """What a command line names → its place. Raises InputError."""
@@ -148,7 +148,7 @@ _PARQUET = ".parquet"
 _HIDDEN = (".", "_")
 # Folders of the packages of web projects, which may be very large.
 _PACKAGES = frozenset(["node_modules", "bower_components"])
-_Place = TypeVar("_Place", bound="Path | SessionPath")
+_Place = TypeVar("_Place", bound=FilePlace)
 
 
 def list_files(folder: _Place, notes: list[str], most: int = MOST_FILES) -> list[_Place]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 
 from routing.importing import history
@@ -126,7 +125,7 @@ def apply_in_turn(
         now,
     )
     last_at = scripts[-1].at if scripts else now
-    groups = [(at, list(of_one_time)) for at, of_one_time in groupby(scripts, attrgetter("at"))]
+    groups = [(at, list(of_one_time)) for at, of_one_time in groupby(scripts, lambda script: script.at)]
     all_of = [_databases_of_routes(group, spelling, instance) if snapshot else set() for _, group in groups]
     # By database the routes that scripts of this import have defined, if they define all.
     routes_by_database: dict[str, tuple[RouteState, ...]] = {}
