@@ -77,7 +77,6 @@ EVIDENCE_VIEWS = (
         "database_role_members",
         "role_name member_name",
         "which users may send as members of a role",
-        _DEFINITION,
         texts="role_name member_name",
     ),
     EvidenceView(

@@ -26,7 +26,7 @@ NOTHING: dict[str, list[Row]] = {"routes": [], "services": [], "databases": [], 
 # What T-SQL has to quote, and what sqlcmd and templates would take for their own.
 LETTERS = "abÄ '\"[]]-/*;%$(){}.\\<>,GO\t"
 NAMES = st.text(LETTERS, min_size=1, max_size=12).filter(
-    lambda name: not re.search(r"<|\$\(|[$#{]\{|\$\w[^$]*\$|\{.*\}|%.*%|\$[^\W\d]", name)
+    lambda name: not re.search(r"<|\$\(|[$#{]\{|\$\w[^$]*\$|\{.*\}|%.*%|\*\w+\*|\$[^\W\d]", name)
 )
 SERVICES = NAMES
 SECONDS = st.one_of(st.none(), st.integers(1, 2**31 - 1))
