@@ -167,17 +167,11 @@ class TableCache:
         place = (location.text, version)
         if place not in self._opened:
             self._opened[place] = (
-                self._open_newest(key, location)
+                self.opener.require(f"tables.{key}", location)
                 if version is None
                 else OpenedTable(self._open_version(key, location, version), version)
             )
         return self._opened[place]
-
-    def _open_newest(self, key: str, location: TableLocation) -> OpenedTable:
-        opened = self.opener.find(f"tables.{key}", location)
-        if opened is None:
-            raise InputError.missing_table(key, str(location))
-        return opened
 
     def _open_version(self, key: str, location: TableLocation, version: int) -> Table:
         newest = newest_version(location)

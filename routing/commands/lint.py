@@ -26,7 +26,7 @@ from routing.commands.command_context import (
 from routing.commands.shared_arguments import SEVERITIES, now_of, report, status_of
 from routing.config import ConfigError
 from routing.document import Block, DocumentHeading, ListItem, Paragraph
-from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError, EnvironmentFault, InputError, quote
+from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError, EnvironmentFault, quote
 from routing.process import no_search_for_cycles
 from routing.render.wording import count_files
 from routing.schemas import TRAFFIC
@@ -276,12 +276,7 @@ def _percent(text: str) -> float:
 def _open_traffic(opening: TableOpener, settings: config.Config) -> dict[str, Table]:
     """Open messages and dialogs for one engine. Raises InputError if one is missing."""
     locations = {key: settings.tables[key] for key in TRAFFIC if key in settings.tables}
-    opened = {}
-    for key, location in locations.items():
-        table = opening.find(f"tables.{key}", location)
-        if table is None:
-            raise InputError.missing_table(key, str(location))
-        opened[key] = table
+    opened = {key: opening.require(f"tables.{key}", location) for key, location in locations.items()}
     return {
         key: traffic_rows.rows for key, traffic_rows in opening.read_alike(opened, locations, "resolved").items()
     }

@@ -156,18 +156,26 @@ class TableOpener:
 
         Raises InputError if it is missing.
         """
+        return self.require(key, location, version).rows
+
+    def require(self, key: str, location: TableLocation, version: int | None = None) -> OpenedTable:
+        """Return a table as `find` does. Raises InputError if it is missing."""
         opened = self.find(key, location, version)
         if opened is None:
             raise InputError.missing_table(key.removeprefix("tables."), str(location))
-        return opened.rows
+        return opened
 
-    def open(self, tables: Mapping[str, TableLocation]) -> dict[str, Table]:
+    def require_all(self, tables: Mapping[str, TableLocation]) -> dict[str, OpenedTable]:
         """Return the newest version of every table. Tables that an import commits last are opened first.
 
         Raises InputError if one is missing.
         """
-        opened = {key: self.open_at(f"tables.{key}", tables[key]) for key in in_reading_order(tables)}
-        return {key: opened[key] for key in tables}
+        return {key: self.require(f"tables.{key}", tables[key]) for key in in_reading_order(tables)}
+
+    def open(self, tables: Mapping[str, TableLocation]) -> dict[str, Table]:
+        """Return the rows of every table as `require_all` opens it."""
+        opened = self.require_all(tables)
+        return {key: opened[key].rows for key in tables}
 
     def read_alike(
         self,

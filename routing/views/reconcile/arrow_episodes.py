@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 _KEY = "observed_routing"
 _ALWAYS = tuple(field.name for field in OBSERVED_ROUTING if not field.nullable)
 _SERVICE = "to_service_name"
-_OF_CONVERSATION = ("instance_name", "conversation_id", "is_initiator")
 _BY_ID = ("instance_name", "message_id")
 # The columns of observations that are read: the side, the order within it, and the answer.
 _READ = tuple(dict.fromkeys((*SIDE, *ORDER)))
@@ -148,7 +147,7 @@ def _fill_by_conversation(rows: pyarrow.Table) -> pyarrow.Table:
 
     if not rows[_SERVICE].null_count:
         return rows
-    groups = number_groups(rows, _OF_CONVERSATION)
+    groups = number_groups(rows, _SIDE)
     groups_of_rows = pyarrow.table({"group": groups, _SERVICE: rows[_SERVICE]}).group_by("group")
     least = groups_of_rows.aggregate([(_SERVICE, "min")])
     of_group = least[f"{_SERVICE}_min"].combine_chunks().take(pc.index_in(groups, value_set=least["group"]))
@@ -314,11 +313,9 @@ def _read(table: Table, key: str, names: tuple[str, ...]) -> Iterator[pyarrow.Ta
 def _clean_ends(rows: pyarrow.Table) -> pyarrow.Table:
     """Return the ends of conversations in their form for comparison: the columns `END`."""
     import pyarrow
-    import pyarrow.compute as pc
 
-    database = rows["database_name"]
     columns = {name: rows[name] for name in END}
-    columns["database_name"] = pc.if_else(pc.equal(database, ""), None, database)
+    columns["database_name"] = _empty_as_null(rows["database_name"])
     columns[_CONVERSATION] = fold_texts(rows[_CONVERSATION])
     return pyarrow.table(columns)
 

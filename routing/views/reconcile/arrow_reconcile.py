@@ -41,12 +41,15 @@ from routing.views.reconcile.cause_search import CauseSearch
 from routing.views.reconcile.episodes import (
     RENAMED,
     SIDE,
+    TRAFFIC,
     GroupAnswers,
     MismatchCause,
+    ObservedEpisode,
     ObservedEpisodes,
     episode_of,
 )
 from routing.views.reconcile.predicted_episodes import (
+    EpisodePrediction,
     JudgedEpisodes,
     PredictionColumns,
     asking_instances,
@@ -151,20 +154,16 @@ class EpisodeQuestions:
         judged = JudgedEpisodes()
         sums = self._sums.all().sort_by("question")
         spreads = zip(*(plain_values(sums[name]) for name in _SPREAD), strict=True)
-        for table in self.first:
-            # Only a few are Python objects at a time.
-            for start in range(0, len(table), _EPISODES_AT_ONCE):
-                rows = rows_of(table.slice(start, _EPISODES_AT_ONCE))
-                predictor = predictor_of(self.judge, rows)
-                for episode in map(episode_of, rows):
-                    judged.add(episode, predictor.predict(episode), *next(spreads))
-        for table in single_episodes:
-            rows = rows_of(table)
-            predictor = predictor_of(self.judge, rows)
-            for episode in map(episode_of, rows):
-                at = episode.first_at
-                judged.add(episode, predictor.predict(episode), 1, episode.observations, at, at)
+        for episode, prediction in self._predict(part for table in self.first for part in _parts_of(table)):
+            judged.add(episode, prediction, *next(spreads))
+        for episode, prediction in self._predict(single_episodes):
+            judged.add(episode, prediction, 1, episode.observations, episode.first_at, episode.first_at)
         return judged
+
+    def _predict(self, parts: Iterable[pyarrow.Table]) -> Iterator[tuple[ObservedEpisode, EpisodePrediction]]:
+        for rows in map(rows_of, parts):
+            predictor = predictor_of(self.judge, rows)
+            yield from ((episode, predictor.predict(episode)) for episode in map(episode_of, rows))
 
     def places(self, numbers: pyarrow.Array) -> pyarrow.Array:
         """Return the places of questions among the judged ones."""
@@ -195,6 +194,11 @@ class EpisodeQuestions:
         return pyarrow.array([self._keys[key] for key in key_rows], pyarrow.int64()).take(groups)
 
 
+def _parts_of(table: pyarrow.Table) -> Iterator[pyarrow.Table]:
+    # Only a few are Python objects at a time.
+    return (table.slice(start, _EPISODES_AT_ONCE) for start in range(0, len(table), _EPISODES_AT_ONCE))
+
+
 def _keys_of(episodes: pyarrow.Table) -> pyarrow.Table:
     """Return the columns of episodes that affect decisions at any time and for any dialog hash."""
     import pyarrow
@@ -221,8 +225,6 @@ def _keys_of(episodes: pyarrow.Table) -> pyarrow.Table:
 
 ROWS_OF_ONE = 400_000
 """The number of rows in one bucket, which is in memory."""
-GROWING = ("observed_routing", "messages", "dialogs")
-"""The tables that grow. One engine reads all of them."""
 # All episodes of a service on an instance are in one bucket, because the search for causes compares them.
 _BUCKET = ("instance_name", "to_service_name")
 # The judge caches one key for this number of rows, because no other bucket has the same keys.
@@ -250,7 +252,7 @@ def open_episodes(
     dialogs = tables.get("dialogs")
     if dialogs is not None:
         refuse_faults({"dialogs": read_suspects(dialogs, "dialogs")})
-    row_count = max(as_dataset(tables[key]).count_rows() for key in GROWING if key in tables)
+    row_count = max(as_dataset(tables[key]).count_rows() for key in TRAFFIC if key in tables)
     with open_buckets(row_count, rows_of_one) as buckets:
         progress("folding observations")
         read, episodes = ReadTables.of(tables, buckets), buckets.open("episodes")
@@ -325,8 +327,7 @@ class BucketedEpisodes:
             for episodes in self._read(bucket):
                 asking_episodes = rows_where(episodes, pc.is_in(episodes["instance_name"], value_set=asking))
                 of_one = _rows_of_one(asking_episodes, questions.number(asking_episodes))
-                for start in range(0, len(of_one), _EPISODES_AT_ONCE):
-                    rows = rows_of(of_one.slice(start, _EPISODES_AT_ONCE))
+                for rows in map(rows_of, _parts_of(of_one)):
                     yield from predictor_of(self.judge, rows).list_messages(map(episode_of, rows))
 
     def _read(self, bucket: int) -> Iterator[pyarrow.Table]:
@@ -354,16 +355,14 @@ class BucketedEpisodes:
         for episodes, places in zip(self._read(bucket), self._places.read_parts(bucket), strict=True):
             columns = {}
             for output_field in arrow_schema(RECONCILIATION):
-                if output_field.name in answers.column_names:
-                    columns[output_field.name] = (
-                        answers[output_field.name].combine_chunks().take(places[_PLACE].combine_chunks())
-                    )
-                    continue
                 name = RENAMED.get(output_field.name, output_field.name)
-                column = episodes[name].combine_chunks()
-                columns[output_field.name] = (
-                    used_words(column).array() if name in _SHARED else column.cast(output_field.type)
-                )
+                if output_field.name in answers.column_names:
+                    column = answers[output_field.name].combine_chunks().take(places[_PLACE].combine_chunks())
+                elif name in _SHARED:
+                    column = used_words(episodes[name].combine_chunks()).array()
+                else:
+                    column = episodes[name].combine_chunks().cast(output_field.type)
+                columns[output_field.name] = column
             yield pyarrow.table(columns)
 
 

@@ -154,13 +154,8 @@ def find_hidden(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) 
     went_on = answers.seen_outcome in ON_ITS_WAY
     if not went_on and answers.error_number not in LOCALLY:
         return None
-    hops = {
-        text.comparable_address(hop)
-        for route in routes_in(instance, lane.place)
-        for hop in (route.address, route.mirror_address)
-        if hop is not None and route.service is not None
-    }
-    if answers.next_hop is not None and answers.next_hop in hops:
+    named_routes = (route for route in routes_in(instance, lane.place) if route.service is not None)
+    if answers.next_hop is not None and any(answers.next_hop in _hops(route) for route in named_routes):
         return None
     direction = "to LOCAL" if not went_on or answers.seen_outcome is Outcome.DELIVERED else ""
     direction = (
@@ -290,8 +285,11 @@ def _explains(route: EstateRoute, answers: GroupAnswers) -> bool:
         return answers.seen_outcome is Outcome.DELIVERED
     if answers.seen_outcome is Outcome.DELIVERED:
         return False
-    hops = [text.comparable_address(hop) for hop in (route.address, route.mirror_address) if hop is not None]
-    return answers.next_hop is None or answers.next_hop in hops
+    return answers.next_hop is None or answers.next_hop in _hops(route)
+
+
+def _hops(route: EstateRoute) -> list[str]:
+    return [text.comparable_address(hop) for hop in (route.address, route.mirror_address) if hop is not None]
 
 
 def _cause(place: ObservedPlace, why: str) -> MismatchCause:

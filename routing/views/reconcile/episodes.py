@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+TRAFFIC = ("observed_routing", "messages", "dialogs")
+"""The tables that grow. One engine reads all of them."""
 APART = 192_000_000
 """The microseconds between two episodes. SQL Server tries again after 64 s at the latest."""
 OF_ARRIVALS = (FORWARD_SENT, FORWARD_DROPPED, UNDELIVERABLE)

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from routing.arguments import checked
 from routing.config import RECONCILIATION as KEY
-from routing.config import Config, ConfigError, in_reading_order
+from routing.config import Config, ConfigError
 from routing.delta import ledger
 from routing.delta.counted_runs import leave_out_missing, release
 from routing.delta.ledger import ReplacedOutput
 from routing.delta.opening import OpenedTable, TableOpener
-from routing.errors import InputError
 from routing.result_schemas import BALANCED_PICKS, RECONCILED_CAUSES, RECONCILED_COUNTS
 from routing.rules.reconciling import MATCHING, PairClass
 from routing.rules.timeline import moment_of
@@ -24,23 +23,14 @@ from routing.tables.arrow_rows import SchemaRows
 from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import refuse_faults
-from routing.tables.table_columns import Table, TableColumns, by_engine
+from routing.tables.table_columns import Table, by_engine
 from routing.terms import JsonObject
-from routing.views.reconcile.episodes import JudgedTraffic, ObservedEpisodes
+from routing.views.reconcile.episodes import TRAFFIC, JudgedTraffic, ObservedEpisodes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The tables of a configuration to reconcile, each at one version, and the output to replace.
-
-
 _OBSERVED = "observed_routing"
-TRAFFIC = (_OBSERVED, "messages", "dialogs")
-
-
-def find_output(config: Config, opener: TableOpener) -> ReplacedOutput | None:
-    """Return the output to replace, or None if the configuration has none. Raises OutputError."""
-    return ledger.open_replaced(opener, config, KEY, RECONCILIATION) if KEY in config.other_outputs else None
 
 
 def open_tables(config: Config, opener: TableOpener, place: ReplacedOutput | None) -> dict[str, OpenedTable]:
@@ -51,14 +41,7 @@ def open_tables(config: Config, opener: TableOpener, place: ReplacedOutput | Non
     """
     if _OBSERVED not in config.import_tables:
         raise ConfigError.no_observed(config.file)
-    opened = {}
-    named = {**config.tables, _OBSERVED: config.import_tables[_OBSERVED]}
-    for key in in_reading_order(named):
-        location = named[key]
-        opened_table = opener.find(f"tables.{key}", location)
-        if opened_table is None:
-            raise InputError.missing_table(key, str(location))
-        opened[key] = opened_table
+    opened = opener.require_all({**config.tables, _OBSERVED: config.import_tables[_OBSERVED]})
     traffic = {key: opened[key] for key in TRAFFIC if key in opened}
     writer = None if place is None else place.writer
     return opened | opener.read_alike(traffic, {**config.tables, **config.import_tables}, "reconciled", writer)
@@ -156,7 +139,8 @@ def reconcile(
     opener = opener or TableOpener.of_settings(tables.spark, spark)
     config = leave_out_missing(opener, tables.placed(opener.placed))
     progress("reading the tables")
-    place = find_output(config, opener)
+    is_written = KEY in config.other_outputs
+    place = ledger.open_replaced(opener, config, KEY, RECONCILIATION) if is_written else None
     opened = open_tables(config, opener, place)
     metadata = metadata_of({key: opened_table.version for key, opened_table in opened.items()})
     return _reconcile(
@@ -175,12 +159,18 @@ def _reconcile(
     traffic = {key: tables[key] for key in TRAFFIC if key in tables}
     settings = read_settings(tables)
     refuse_faults(settings)
-    opened_episodes = by_engine(
-        traffic,
-        spark=lambda: _open_in_spark(tables, settings, progress),
-        arrow=lambda: _open_in_arrow(tables, settings, progress),
-    )
-    with opened_episodes as judged:
+
+    def open_by_spark() -> AbstractContextManager[JudgedTraffic]:
+        from routing.views.reconcile.spark_reconcile import open_episodes
+
+        return open_episodes(tables, settings, progress)
+
+    def open_by_arrow() -> AbstractContextManager[JudgedTraffic]:
+        from routing.views.reconcile.arrow_reconcile import open_episodes
+
+        return open_episodes(tables, settings, progress)
+
+    with by_engine(traffic, spark=open_by_spark, arrow=open_by_arrow) as judged:
         rows, version = None, None
         if place is not None:
             progress("writing the table")
@@ -191,53 +181,21 @@ def _reconcile(
         return replace(_summarize(judged.summarize(rows)), version=version, notes=notes)
 
 
-def _open_in_spark(
-    tables: Mapping[str, Table], settings: Mapping[str, TableColumns], progress: Callable[[str], None]
-) -> AbstractContextManager[JudgedTraffic]:
-    """Reconcile DataFrames (`spark_reconcile.open_episodes`). Raises InputError."""
-    from routing.views.reconcile.spark_reconcile import open_episodes
-
-    return open_episodes(tables, settings, progress)
-
-
-def _open_in_arrow(
-    tables: Mapping[str, Table], settings: Mapping[str, TableColumns], progress: Callable[[str], None]
-) -> AbstractContextManager[JudgedTraffic]:
-    """Reconcile tables of Arrow (`arrow_reconcile.open_episodes`). Raises InputError."""
-    from routing.views.reconcile.arrow_reconcile import open_episodes
-
-    return open_episodes(tables, settings, progress)
-
-
 def _summarize(observed_episodes: ObservedEpisodes) -> Reconciliation:
     order = [str(kind) for kind in PairClass]
     counts = sorted(observed_episodes.counts.items(), key=lambda item: (item[0][0], order.index(str(item[0][1]))))
     # The cause that explains most episodes comes first.
     causes = sorted(observed_episodes.causes.items(), key=lambda item: (-item[1].episodes, item[0]))
     balanced = sorted(observed_episodes.balanced.items())
+    count_rows = ((instance, str(kind), of.episodes, of.observations) for (instance, kind), of in counts)
+    cause_rows = (
+        (instance, str(cause.kind), cause.text, of.episodes, moment_of(of.first_at), moment_of(of.last_at))
+        for (instance, cause), of in causes
+    )
     return Reconciliation(
         observed_episodes.observations,
-        _rows(
-            RECONCILED_COUNTS,
-            (
-                (instance, str(kind), group_count.episodes, group_count.observations)
-                for (instance, kind), group_count in counts
-            ),
-        ),
-        _rows(
-            RECONCILED_CAUSES,
-            (
-                (
-                    instance,
-                    str(cause.kind),
-                    cause.text,
-                    group_count.episodes,
-                    moment_of(group_count.first_at),
-                    moment_of(group_count.last_at),
-                )
-                for (instance, cause), group_count in causes
-            ),
-        ),
+        _rows(RECONCILED_COUNTS, count_rows),
+        _rows(RECONCILED_CAUSES, cause_rows),
         _rows(BALANCED_PICKS, ((*key, picks.episodes, picks.same) for key, picks in balanced)),
         observed_episodes.unobserved,
         observed_episodes.rows,

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from routing.config import PATHS, Config, in_reading_order
+from routing.config import PATHS, Config
 from routing.delta import ledger
 from routing.delta.counted_runs import leave_out_missing
 from routing.delta.local_tables import UnreadableTable
-from routing.delta.opening import OpenedTable, TableOpener, find_reason_for_spark
+from routing.delta.opening import TableOpener, find_reason_for_spark
 from routing.engines.arrow.traced_batches import ArrowPaths
-from routing.errors import InputError
 from routing.run_context import Progress, StageClock
 from routing.runs.run_work import TRACE_ALL, WrittenPaths, count_paths
 from routing.schemas import MESSAGE_PATHS, TRAFFIC
@@ -33,7 +32,7 @@ def write_path_table(
     config.output_of(PATHS, TRACE_ALL)
     moment, clock = config.resolve.as_of if as_of is None else as_of, StageClock(progress)
     with clock.stage("read"):
-        inputs = _open(config, opener)
+        inputs = opener.require_all(config.tables)
         place = ledger.open_replaced(opener, config, PATHS, MESSAGE_PATHS)
         why = find_reason_for_spark({key: inputs[key] for key in TRAFFIC if key in inputs}, place.writer)
         if why is not None:
@@ -48,17 +47,6 @@ def write_path_table(
         done = count_paths(stored.rows(), stored.version, paths.read, paths.read - paths.traced, place.notes)
         tally.rows = done.traced
     return done
-
-
-def _open(config: Config, opener: TableOpener) -> dict[str, OpenedTable]:
-    """Return the inputs, each at its newest version. Raises InputError."""
-    inputs = {}
-    for key in in_reading_order(config.tables):
-        opened = opener.find(f"tables.{key}", config.tables[key])
-        if opened is None:
-            raise InputError.missing_table(key, str(config.tables[key]))
-        inputs[key] = opened
-    return inputs
 
 
 # Follow every message of a configuration: local tables without Spark, all others by Spark.
