@@ -263,10 +263,7 @@ class StatusAdviser:
                     # The path already shows what the destination lacks.
                     continue
                 lacking = self._mend_target(result)
-            contradicts = (
-                result.case.compared is not None and result.case.compared.agreement is NumberAgreement.CONTRADICTS
-            )
-            of = contradicting if contradicts else counts
+            of = contradicting if result.case.is_contradicted else counts
             of[lacking or answer_status(self._reported(result, trouble, status_text))] += len(alike)
         yield from counts.most_common()
         yield from contradicting.most_common()

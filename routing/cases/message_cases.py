@@ -21,12 +21,12 @@ from routing.rules import text
 from routing.rules.estate import SharedTuple, SqlInstance
 from routing.rules.judging import JudgedPath
 from routing.rules.network import EstateNetwork
-from routing.rules.observed import ReasonComparison
+from routing.rules.observed import NumberAgreement, ReasonComparison
 from routing.rules.resolving import NO_DIALOG, DialogFacts, RoutedMessage, Verdict
 from routing.rules.timeline import micros_of
 from routing.schemas import DIALOGS, INPUTS
 from routing.tables.table_columns import TableColumns
-from routing.terms import MSDB, NOT_KNOWN, ON_ITS_WAY, TableRow
+from routing.terms import MSDB, NOT_KNOWN, ON_ITS_WAY, SortKey, TableRow
 
 # The verdicts that a message may have whose dialog, or whose estate, is not wholly known.
 #
@@ -136,6 +136,11 @@ class MessageCase:
             return None
         return self.status_text.compared(self.verdict.reason, in_msdb=self.scope == MSDB)
 
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether SQL Server's status shows that it routed the messages differently."""
+        return self.compared is not None and self.compared.agreement is NumberAgreement.CONTRADICTS
+
 
 class SharedCases:
     """The cases of an estate, each once."""
@@ -187,6 +192,11 @@ class MessageResult:
     handle: str
     case: MessageCase
     message: RoutedMessage | None = None
+
+    @property
+    def age_order(self) -> SortKey:
+        """The sort key that puts older messages first."""
+        return self.row["enqueue_time"], self.row["message_sequence_number"]
 
     @property
     def status_text(self) -> StatusText:

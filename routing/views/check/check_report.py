@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import starmap
-from typing import NamedTuple
 
 from routing.advice.remedy import Remedy, RemedyPlace
 from routing.cases.evidence import FileEvidence, ScriptRead, ViewRead, views_read
@@ -348,22 +348,6 @@ def _state_result(result: ChangeableResult) -> str:
 # A check as a report for the page.
 
 
-class _FlowKey(NamedTuple):
-    """The fields of a `MessageFlow` that its messages have in common."""
-
-    instance: str
-    database: str | None
-    service: str
-    outcome: str
-    reason: str | None
-    route: str | None
-    address: str | None
-    destination_database: str | None
-    ending: str
-    ending_reason: str | None
-    ending_instance: str | None
-
-
 _MOST_PROBLEMS = 40
 """The maximal number of problems on the page."""
 
@@ -424,20 +408,20 @@ def _not_known(done: Check) -> Iterator[str]:
 
 def _flows(results: Sequence[MessageResult], endings: Sequence[str]) -> tuple[MessageFlow, ...]:
     """Return the messages by sender, service and result, the most first."""
-    enqueued: dict[_FlowKey, list[int]] = defaultdict(list)
+    enqueued: dict[MessageFlow, list[int]] = defaultdict(list)
     for result, ending in zip(results, endings, strict=True):
-        enqueued[_key(result, ending)].append(micros_of(result.row["enqueue_time"]))
-    flows = [MessageFlow(*key[:-3], len(times), min(times), *key[-3:]) for key, times in enqueued.items()]
+        enqueued[_uncounted_flow(result, ending)].append(micros_of(result.row["enqueue_time"]))
+    flows = [replace(flow, messages=len(times), oldest=min(times)) for flow, times in enqueued.items()]
     return tuple(sorted(flows, key=lambda flow: (-flow.messages, flow.oldest)))
 
 
-def _key(result: MessageResult, ending: str) -> _FlowKey:
+def _uncounted_flow(result: MessageResult, ending: str) -> MessageFlow:
     row, verdict = result.row, result.verdict
     flow = row["instance_name"], row["database_name"], row["to_service_name"], result.outcome
     if verdict is None:
-        return _FlowKey(*flow, None, None, None, None, ending, None, None)
+        return MessageFlow(*flow, None, None, None, None, 0, 0, ending)
     where_to = verdict.route_name, verdict.address, verdict.destination_database
-    return _FlowKey(*flow, str(verdict.reason), *where_to, ending, *_place_of_end(result))
+    return MessageFlow(*flow, str(verdict.reason), *where_to, 0, 0, ending, *_place_of_end(result))
 
 
 def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
@@ -445,9 +429,8 @@ def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
     path, verdict = result.path, result.verdict
     if path is None or verdict is None:
         return None, result.row["instance_name"]
-    possible_path = path.first_failure or next(
-        (candidate for candidate in path.forward_paths if str(candidate.end) == str(path.end)), None
-    )
+    like_the_whole = (there for there in path.forward_paths if there.end == path.end)
+    possible_path = path.first_failure or next(like_the_whole, None)
     if possible_path is None or path.end is PathEnd.NOT_KNOWN:
         return None, None
     reason = Reason.ROUTING_LOOP if path.end is PathEnd.LOOP else possible_path.hop_path.reason

@@ -105,23 +105,16 @@ class MessageGroup:
     @property
     def brokers(self) -> Counter[str | None]:
         """The number of messages bound to each broker instance, unbound ones first."""
-        counts = Counter(
-            None if result.verdict is None else result.verdict.broker_instance for result in self.results
-        )
-        return Counter(
-            dict(
-                sorted(
-                    counts.items(), key=lambda broker_count: (broker_count[0] is not None, broker_count[0] or "")
-                )
-            )
-        )
+        verdicts = (result.verdict for result in self.results)
+        counts = Counter(None if verdict is None else verdict.broker_instance for verdict in verdicts)
+        ordered = sorted(counts, key=lambda broker: (broker is not None, broker or ""))
+        return Counter({broker: counts[broker] for broker in ordered})
 
     @property
     def steps(self) -> Counter[int]:
         """The number of messages that each step decided."""
         steps = (None if result.verdict is None else result.verdict.matching_step for result in self.results)
-        counts = Counter(int(step) for step in steps if step is not None)
-        return Counter(dict(sorted(counts.items())))
+        return Counter(sorted(int(step) for step in steps if step is not None))
 
     @property
     def gaps(self) -> Sequence[KnowledgeGap]:
@@ -348,10 +341,7 @@ class _Adviser:
                 _shared(near_in_common([helped.near_misses for helped in helps])), common
             )
         helped = self._known[alike]
-        is_contradicted = all(
-            counted.compared is not None and counted.compared.agreement is NumberAgreement.CONTRADICTS
-            for counted, _ in supposed
-        )
+        is_contradicted = all(counted.is_contradicted for counted, _ in supposed)
         return helped._replace(remedies=()) if is_contradicted else helped
 
     def _correct_loopback(self, case: MessageCase, verdict: Verdict) -> _NearMissesAndRemedies:
@@ -374,9 +364,7 @@ class _Adviser:
 
     def make(self, results: Iterable[MessageResult], helped: _NearMissesAndRemedies) -> MessageGroup:
         """Return the group of messages with one result."""
-        ordered = sorted(
-            results, key=lambda result: (result.row["enqueue_time"], result.row["message_sequence_number"])
-        )
+        ordered = sorted(results, key=lambda result: result.age_order)
         bare = MessageGroup(ordered, helped.near_misses, ())
         on_path = [GroupAdvice(remedy, len(ordered), is_of_routes=True) for remedy in helped.remedies]
         counted_remedies = self._statuses.answer(ordered, is_failing=bare.is_failing, has_remedy=bool(on_path))

@@ -25,7 +25,7 @@ from routing.terms import Ending
 from routing.views.check.checking import Check, severity_of
 from routing.views.check.grouping import MessageGroup
 from routing.views.check.problems import MessageProblem, state_silence, state_status
-from routing.views.path_blocks import ENDING_WORDS, HAZARD, path_blocks
+from routing.views.path_words import ENDING_WORDS, HAZARD, path_blocks
 
 _V = TypeVar("_V", int, str)
 _FEW = 3

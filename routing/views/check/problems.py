@@ -129,12 +129,8 @@ def _addresses_of(groups: Iterable[MessageGroup]) -> list[str]:
 
 
 def _make_common_problem(failure: CommonFailure, groups: Sequence[MessageGroup]) -> MessageProblem:
-    addresses = _addresses_of(groups)
+    addresses, results = _addresses_of(groups), _results_of(groups)
     remedy = look_for_one_cause(failure.instance, addresses, failure.error)
-    results = sorted(
-        (result for group in groups for result in group.results),
-        key=lambda result: (result.row["enqueue_time"], result.row["message_sequence_number"]),
-    )
     advice = [GroupAdvice(remedy, len(results))]
     whole = replace(groups[0], results=results, advice=advice)
     title = f"connections to {len(addresses)} addresses fail"
@@ -143,10 +139,12 @@ def _make_common_problem(failure: CommonFailure, groups: Sequence[MessageGroup])
 
 def _make_problem(groups: Sequence[MessageGroup]) -> MessageProblem:
     advice = _sum_advice(groups)
-    results = [result for group in groups for result in group.results]
-    results.sort(key=lambda result: (result.row["enqueue_time"], result.row["message_sequence_number"]))
-    whole = groups[0] if len(groups) == 1 else replace(groups[0], results=results, advice=advice)
+    whole = groups[0] if len(groups) == 1 else replace(groups[0], results=_results_of(groups), advice=advice)
     return MessageProblem(groups[0].kind, state_outcome(groups[0]), state_cause(whole), groups, advice, whole)
+
+
+def _results_of(groups: Iterable[MessageGroup]) -> list[MessageResult]:
+    return sorted((result for group in groups for result in group.results), key=lambda result: result.age_order)
 
 
 def _name_cause(group: MessageGroup) -> object:

@@ -23,7 +23,7 @@ from routing.render.wording import format_duration, format_time, mark_outcome, p
 from routing.terms import STAYS, MatchingStep, Outcome, ReadRow, Reason
 from routing.views.explain import path_sentences
 from routing.views.explain.explaining import Explanation
-from routing.views.path_endings import state_path
+from routing.views.path_words import state_path
 from routing.views.remedy_blocks import list_remedy
 
 # The outcome of a message in one sentence, with its reason and waiting time.

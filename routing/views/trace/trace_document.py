@@ -23,8 +23,7 @@ from routing.rules.following import HopPath, MessageTrace
 from routing.rules.pathing import PathWithReturn
 from routing.rules.timeline import moment_of
 from routing.terms import Ending, PathEnd
-from routing.views.path_blocks import ENDING_WORDS, HAZARD, path_blocks
-from routing.views.path_endings import state_path, why_unknown
+from routing.views.path_words import ENDING_WORDS, HAZARD, path_blocks, state_path, why_unknown
 from routing.views.remedy_blocks import list_remedy
 from routing.views.trace.tracing import TraceResult
 

@@ -1,19 +1,66 @@
-"""State where the path of a message ends, in sentences."""
+"""Write the paths of a message: the hops as a list, and in sentences where a path ends."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from routing.advice.trouble_catalogue import number_reason
 from routing.cases.judged_questions import FollowedMessage
-from routing.document import Tone, TonedText
+from routing.document import ListItem, Tone, TonedText, Words
 from routing.errors import quote
-from routing.render.wording import mark_outcome
-from routing.rules.following import HopPath
+from routing.render.wording import count, mark_outcome
+from routing.rules.following import HopPath, PathHop
 from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.pathing import PathWithReturn
-from routing.terms import Ending, PathEnd
-from routing.views.path_blocks import ENDING_WORDS
+from routing.terms import LEAVES, Ending, Outcome, PathEnd
 
 Parts = list[str | TonedText]
+ENDING_WORDS = {
+    Ending.LEFT_ESTATE: "no known instance has that address, so the rest of the path is not known",
+    Ending.LOOP: "it comes back here, and circulates until its hops run out",
+    Ending.NOT_KNOWN: "neither its databases nor its endpoint are known: import them",
+    Ending.TOO_MANY_WAYS: "there are more paths than are followed",
+}
+HAZARD = (
+    "While the dialog is open it may reach several targets, and each creates its own endpoint (multiple target"
+    " endpoints): give every route to the service its broker instance."
+)
+
+
+def path_blocks(
+    hop_path: HopPath,
+    ending_words: Mapping[Ending, str] = ENDING_WORDS,
+    most_hops: int | None = None,
+    indent: int = 0,
+) -> Iterator[ListItem]:
+    """Yield the hops of a path as a numbered list, only the last ``most_hops`` if given, then its end."""
+    left_out = 0 if most_hops is None else max(len(hop_path.hops) - most_hops, 0)
+    if left_out:
+        yield ListItem(f"{count(left_out, 'hop')} before these", "  ", indent)
+    for number, hop in enumerate(hop_path.hops[left_out:], left_out + 1):
+        yield ListItem(_hop(hop, hop_path), f"{number}.", indent)
+    sentence = ending_words.get(hop_path.ending)
+    if sentence is not None:
+        place = hop_path.address if hop_path.instance is None else hop_path.instance
+        yield ListItem((mark_outcome(hop_path.ending), f" at {quote(place)}: {sentence}"), "  ", indent)
+
+
+def _hop(hop: PathHop, hop_path: HopPath) -> Words:
+    """Write the place of a hop, its step and route, and the decision on the message."""
+    by = [] if hop.matching_step is None else [f"step {int(hop.matching_step)}"]
+    by += [] if hop.route_name is None else [f"route {quote(hop.route_name)}"]
+    by += [] if hop.rerouted_from is None else [f"led back here by route {quote(hop.rerouted_from)}"]
+    place = f"{quote(hop.instance_name)}, {quote(hop.scope)}: "
+    return (place, "".join(f"{reason}, " for reason in by), mark_outcome(hop.outcome), _rest(hop, hop_path))
+
+
+def _rest(hop: PathHop, hop_path: HopPath) -> str:
+    """Write the rest of a hop after its outcome: the target or the reason."""
+    if hop.outcome in LEAVES:
+        return f" to {quote(hop.address)} ({hop.reason})"
+    if hop.outcome is Outcome.DELIVERED:
+        return f" to database {quote(hop_path.database)}"
+    return f" ({number_reason(hop.reason, hop.scope)})"
 
 
 def state_path(followed: FollowedMessage, path: PathWithReturn) -> Parts:
@@ -32,10 +79,8 @@ def _state_end(followed: FollowedMessage, path: PathWithReturn) -> Parts:
     judged = path.judged
     ending_text = mark_outcome(judged.end)
     if judged.end in (PathEnd.DELIVERED, PathEnd.NO_RETURN_PATH):
-        possible_path = next(
-            possible_path for possible_path in judged.forward_paths if possible_path.end is judged.end
-        )
-        arrival = [ending_text, f": the message {_end_clause(possible_path)}"]
+        arriving = next(there for there in judged.forward_paths if there.end is judged.end)
+        arrival = [ending_text, f": the message {_end_clause(arriving)}"]
         if judged.end is PathEnd.NO_RETURN_PATH:
             return [*arrival, ", but ", *_state_lost(judged)]
         return [*arrival, *_state_reply(followed, path)]
@@ -44,20 +89,14 @@ def _state_end(followed: FollowedMessage, path: PathWithReturn) -> Parts:
     if judged.failing_paths:
         return [ending_text, f": the message {_end_clause(judged.failing_paths[0])}."]
     unknown = next(
-        (possible_path for possible_path in judged.forward_paths if possible_path.end is PathEnd.NOT_KNOWN),
-        judged.forward_paths[0],
+        (there for there in judged.forward_paths if there.end is PathEnd.NOT_KNOWN), judged.forward_paths[0]
     )
     if unknown.hop_path.ending is not Ending.DELIVERED:
         return [ending_text, f": the message {_end_clause(unknown)}."]
-    sentence = [
+    unknown_return = next((back for back in judged.return_paths if back.end is PathEnd.NOT_KNOWN), None)
+    return [
         ending_text,
         f": the message {_end_clause(unknown)}; whether its acknowledgement comes back is not known",
-    ]
-    unknown_return = next(
-        (possible_path for possible_path in judged.return_paths if possible_path.end is PathEnd.NOT_KNOWN), None
-    )
-    return [
-        *sentence,
         f": {why_unknown(followed)}." if unknown_return is None else f": it {_end_clause(unknown_return)}.",
     ]
 
@@ -75,13 +114,7 @@ def _state_reply(followed: FollowedMessage, path: PathWithReturn) -> Parts:
     if stuck is None:
         return [", and a reply ", TonedText("comes back", Tone.GOOD), "."]
     clause = _END_CLAUSES[stuck.ending](stuck)
-    return [
-        ", but ",
-        TonedText("no reply comes back", Tone.BAD),
-        ": ",
-        mark_outcome(stuck.ending),
-        f", it {clause}.",
-    ]
+    return [", but ", TonedText("no reply comes back", Tone.BAD), ": ", mark_outcome(stuck.ending), f", it {clause}."]
 
 
 def _state_lost(judged: JudgedPath) -> Parts:
@@ -100,22 +133,13 @@ def _state_lost(judged: JudgedPath) -> Parts:
 
 def _state_spared(possible_path: PossiblePath) -> Parts:
     """Return the sentence on a path that fails while another partner of the same route delivers."""
-    subject = (
-        "an acknowledgement that takes the other partner"
-        if possible_path.is_return
-        else "a message that takes its partner"
-    )
-    end = possible_path.hop_path.ending if possible_path.end is PathEnd.NO_RETURN_PATH else possible_path.end
-    unacknowledged = (
-        " and is not acknowledged"
-        if possible_path.end is PathEnd.NO_RETURN_PATH and not possible_path.is_return
-        else ""
-    )
-    return [
-        " The other partner does not: ",
-        mark_outcome(end),
-        f", {subject} {_end_clause(possible_path)}{unacknowledged}.",
-    ]
+    is_return, clause = possible_path.is_return, _end_clause(possible_path)
+    subject = "an acknowledgement that takes the other partner" if is_return else "a message that takes its partner"
+    end: Ending | PathEnd = possible_path.end
+    if end is PathEnd.NO_RETURN_PATH:
+        end = possible_path.hop_path.ending
+        clause += "" if is_return else " and is not acknowledged"
+    return [" The other partner does not: ", mark_outcome(end), f", {subject} {clause}."]
 
 
 def _end_clause(possible_path: PossiblePath) -> str:
