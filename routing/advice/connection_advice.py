@@ -9,6 +9,7 @@ from functools import partial
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
 from routing.advice.broker_copies import MASTER, enable_database, name_twins
 from routing.advice.database_remedies import ANOTHER_OWNER, open_database, open_holder, open_key, own_database
+from routing.advice.dialog_remedies import LIST_CERTIFICATES
 from routing.advice.managed_remedies import refuse_on_managed
 from routing.advice.queue_remedies import QUEUE_RISK, name_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, correct_route, ready, to_fill_in
@@ -16,7 +17,6 @@ from routing.advice.service_remedies import list_queues
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_numbers
 from routing.advice.stuck_messages import TSQL_PORT
-from routing.advice.trouble_catalogue import STATUSES, TroubleEntry
 from routing.render.phrases import join_words, named
 from routing.rules import text
 from routing.terms import MSDB
@@ -39,7 +39,6 @@ _OTHER_HOLDER = (
 )
 _NEW_ENDPOINT = ("Create an endpoint there with STATE = STARTED.",)
 _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
-_LIST_CERTIFICATES = "SELECT name, start_date, expiry_date, pvt_key_encryption_type_desc FROM sys.certificates;"
 _SHOWN_ADDRESSES = 30
 _BOTH_SIDES = "Do this on both sides."
 _SINGLE_USER_SENDER, _SINGLE_USER_MSDB = 28075, 9790
@@ -58,13 +57,13 @@ _SCHEMA = "dbo."
 
 def say(status: ReportedStatus) -> Remedy:
     """Return the catalogue's words on the status, if no statement helps."""
-    entry = _entry(status)
-    return Remedy(_here(status), entry.cause, entry.actions, risk=entry.risk, confidence=Confidence.LIKELY)
+    entry = status.entry
+    return Remedy(status.place, entry.cause, entry.actions, risk=entry.risk, confidence=Confidence.LIKELY)
 
 
 def say_at_target(status: ReportedStatus) -> Remedy:
     """Return the catalogue's words on a trouble of the target's database."""
-    return replace(say(status), place=status.find_target() or _here(status))
+    return replace(say(status), place=status.find_target() or status.place)
 
 
 def create_endpoint(status: ReportedStatus) -> Remedy:
@@ -75,7 +74,7 @@ def create_endpoint(status: ReportedStatus) -> Remedy:
     stopped = server_remedies.start_endpoint(status.server, status.instance, _AWAY)
     if stopped is not None:
         return stopped
-    entry, place = _entry(status), RemedyPlace(status.instance, MASTER)
+    entry, place = status.entry, RemedyPlace(status.instance, MASTER)
     if status.has_no_endpoint(status.instance):
         cause = f"{named(status.instance)} has no Service Broker endpoint to reach another instance."
         return new_endpoint(place, cause, _NEW_ENDPOINT)
@@ -96,7 +95,7 @@ def start_listening(status: ReportedStatus) -> Remedy:
     corrected = correct_connection(status)
     if corrected is not None:
         return corrected
-    entry, cause = _entry(status), _at(status)
+    entry, cause = status.entry, _at(status)
     target = status.find_peer()
     if target is None:
         actions = (*entry.actions, "The statements are for the other side, which these exports do not name.")
@@ -128,8 +127,8 @@ def mend_connection(status: ReportedStatus) -> Remedy:
     remedy = correct_connection(status) or server_remedies.lead_to_holder(status)
     if remedy is not None:
         return remedy
-    entry = _entry(status)
-    return Remedy(_here(status), _at(status), (*_test_each(status), *entry.actions), confidence=Confidence.LIKELY)
+    entry = status.entry
+    return Remedy(status.place, _at(status), (*_test_each(status), *entry.actions), confidence=Confidence.LIKELY)
 
 
 def _test_each(status: ReportedStatus) -> tuple[str, ...]:
@@ -160,7 +159,7 @@ def mend_endpoints(status: ReportedStatus) -> Remedy:
     if corrected is not None:
         return corrected
     grant = f"GRANT CONNECT ON ENDPOINT::{_own_endpoint(status)} TO [<login>];"
-    remedy = _on_both_sides(status, _LIST_ENDPOINTS, _LIST_CERTIFICATES, grant)
+    remedy = _on_both_sides(status, _LIST_ENDPOINTS, LIST_CERTIFICATES, grant)
     logins = login_remedies.list_logins(status)
     return remedy if logins is None else replace(remedy, actions=(*remedy.actions, logins))
 
@@ -187,7 +186,7 @@ def correct_connection(status: ReportedStatus) -> Remedy | None:
         or _listen_at_primary(status)
         or server_remedies.correct_listener(status)
         or server_remedies.follow_primary(status)
-        or server_remedies.part_endpoints(*status.on_route)
+        or server_remedies.part_endpoints(status.on_route)
         or _lead_to_neighbour(status)
         or correct_port(status)
         or server_remedies.lead_to_partner(status)
@@ -214,7 +213,7 @@ def read_views(status: ReportedStatus) -> Remedy:
         return say(status)
     return replace(
         shown.with_confidence_at_most(Confidence.LIKELY),
-        actions=(*shown.actions, _COMPARE, *_entry(status).actions[:1]),
+        actions=(*shown.actions, _COMPARE, *status.entry.actions[:1]),
     )
 
 
@@ -250,7 +249,7 @@ def _look_at_connection(status: ReportedStatus) -> Remedy | None:
 
 def _lead_to_neighbour(status: ReportedStatus) -> Remedy | None:
     """Advise on a route to another instance of the machine than the one that holds the service."""
-    return None if status.find_peer() else server_remedies.lead_to_neighbour(*status.on_route)
+    return None if status.find_peer() else server_remedies.lead_to_neighbour(status.on_route)
 
 
 def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> Remedy:
@@ -278,7 +277,7 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
     address = status.address
     if address is None or status.find_target_instance() is not None:
         return None
-    port, entry = text.port(address), _entry(status)
+    port, entry = text.port(address), status.entry
     target = status.estate.find_instance_of_host(status.address)
     target_port = None if target is None else _port_of(status, target.name)
     if port == TSQL_PORT:
@@ -318,23 +317,15 @@ def _with_port(address: str, port: str) -> str:
     return f"{scheme}://{host}:{port}"
 
 
-def _entry(status: ReportedStatus) -> TroubleEntry:
-    return STATUSES[status.trouble]
-
-
-def _here(status: ReportedStatus) -> RemedyPlace:
-    return RemedyPlace(status.instance, status.database)
-
-
 def _at(status: ReportedStatus) -> str:
     """Return the cause with the address that the messages are sent to."""
     addresses = [] if status.address is None or status.supposed is None else status.supposed.addresses
     place = " or ".join(map(named, addresses))
-    return f"{f'At {place}: ' if addresses else ''}{_entry(status).cause}"
+    return f"{f'At {place}: ' if addresses else ''}{status.entry.cause}"
 
 
 def _on_both_sides(status: ReportedStatus, *lines: str | None) -> Remedy:
-    entry, place = _entry(status), RemedyPlace(status.instance, MASTER)
+    entry, place = status.entry, RemedyPlace(status.instance, MASTER)
     return to_fill_in(place, _at(status), (*entry.actions, _BOTH_SIDES), *lines, risk=entry.risk)
 
 
@@ -356,7 +347,7 @@ def renew_endpoint_certificate(status: ReportedStatus) -> Remedy:
         return installed
     return _on_both_sides(
         status,
-        _LIST_CERTIFICATES,
+        LIST_CERTIFICATES,
         "CREATE CERTIFICATE [<certificate>] WITH SUBJECT = N'<subject>', EXPIRY_DATE = N'<date>';",
         f"ALTER ENDPOINT {_own_endpoint(status)}"
         " FOR SERVICE_BROKER (AUTHENTICATION = CERTIFICATE [<certificate>]);",
@@ -371,7 +362,7 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
 
     The queue's name comes from the text, and the database from the exports.
     """
-    entry, place, queue = _entry(status), status.find_target(), _queue(status)
+    entry, place, queue = status.entry, status.find_target(), _queue(status)
     if place is None or place.database is None or queue is None:
         lines = (list_queues(status.service), f"ALTER QUEUE {queue or '[<schema>].[<queue>]'} WITH STATUS = ON;")
         location = "The queue is in the database that holds the service."
@@ -400,7 +391,7 @@ def _queue(status: ReportedStatus) -> str | None:
 
 def give_owner(status: ReportedStatus) -> Remedy:
     """Return ALTER AUTHORIZATION for the target's database, else for the sender's."""
-    entry = _entry(status)
+    entry = status.entry
     actions: tuple[str, ...] = (ANOTHER_OWNER,)
     place = _find_lost_owner(status) or _database_in_text(status) or status.find_target()
     numbers = find_numbers(status.status_text.text or "")
@@ -409,7 +400,7 @@ def give_owner(status: ReportedStatus) -> Remedy:
         return trusted
     is_denied, cause = _DENIED in numbers, entry.cause
     if is_denied or _NO_ACCOUNT in numbers:
-        candidates = (_here(status),) if place is None else (place, _here(status))
+        candidates = (status.place,) if place is None else (place, status.place)
         place = next((owned for owned in candidates if not _is_owner_valid(status, owned)), None)
         if place is None:
             return Remedy(candidates[0], _WITHOUT_ACCESS if is_denied else _NOT_THE_OWNER, _FIND_ACCOUNT)
@@ -420,8 +411,8 @@ def give_owner(status: ReportedStatus) -> Remedy:
             actions += (f"If the owners are valid logins, set TRUSTWORTHY for {named(status.database)} instead.",)
     if place is None or place.database is None:
         actions += (_OTHER_HOLDER,)
-        place = _here(status)
-    elif place != _here(status) and not _is_owner_valid(status, _here(status)):
+        place = status.place
+    elif place != status.place and not _is_owner_valid(status, status.place):
         actions += (f"If the text stays, do the same for {named(status.database)}, which sends.",)
     at_master, line = RemedyPlace(place.instance, MASTER), statements.own_database(place.database)
     return ready(at_master, cause, actions, line, confidence=Confidence.LIKELY)
@@ -435,7 +426,7 @@ def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:
 
 def _find_lost_owner(status: ReportedStatus) -> RemedyPlace | None:
     """Return the database whose owner is lost by the export: that in the text, the target's or the sender's."""
-    places = filter(None, (_database_in_text(status), status.find_target(), _here(status)))
+    places = filter(None, (_database_in_text(status), status.find_target(), status.place))
     facts = ((place, status.server.database(*place)) for place in places)
     return next((place for place, known in facts if known is not None and known.has_lost_owner), None)
 
@@ -445,8 +436,8 @@ def open_master_key(status: ReportedStatus) -> Remedy:
     target = status.find_target() if status.trouble is StatusTrouble.MASTER_KEY_CLOSED else None
     place = _database_in_text(status) or target
     if place is None or place.database is None:
-        place = _here(status)
-    return open_key(status.server, place, _entry(status))
+        place = status.place
+    return open_key(status.server, place, status.entry)
 
 
 def _database_in_text(status: ReportedStatus) -> RemedyPlace | None:
@@ -462,14 +453,14 @@ def enable_target_broker(status: ReportedStatus) -> Remedy:
     if place is None or place.database is None:
         return say(status)
     instance = status.estate.instances[place.instance]
-    enabled = enable_database(status.estate, instance, place.database, _entry(status).cause)
+    enabled = enable_database(status.estate, instance, place.database, status.entry.cause)
     return open_database(status.server, place) or enabled
 
 
 def enable_own_broker(status: ReportedStatus) -> Remedy:
     """Return ENABLE_BROKER of the sending database, or of msdb."""
     database = MSDB if status.trouble is StatusTrouble.MSDB_BROKER_OFF else status.database
-    return enable_database(status.estate, status.sender_instance, database, _entry(status).cause)
+    return enable_database(status.estate, status.sender_instance, database, status.entry.cause)
 
 
 def open_target(status: ReportedStatus) -> Remedy:
@@ -515,10 +506,10 @@ def wait(status: ReportedStatus) -> Remedy:
 
 def look_at_target(status: ReportedStatus) -> Remedy:
     """Advise a look at a target that takes no messages, although no hop is known to fail."""
-    target, place, entry = status.find_target_instance(), status.find_target(), _entry(status)
+    target, place, entry = status.find_target_instance(), status.find_target(), status.entry
     if target is None or place is None or place.database is None:
         actions = (*entry.actions, "Export its views beside these: they show which of these it is.")
-        at = _here(status) if target is None else RemedyPlace(target.name)
+        at = status.place if target is None else RemedyPlace(target.name)
         return Remedy(at, _at(status), actions)
     closed = open_database(status.server, place) or own_database(status.server, place)
     if closed is not None:
@@ -526,7 +517,7 @@ def look_at_target(status: ReportedStatus) -> Remedy:
     actions = (
         *entry.actions,
         f"By these exports {named(target.name)} has all that the messages need, in {named(place.database)}.",
-        *name_twins(status.estate, place, _here(status)),
+        *name_twins(status.estate, place, status.place),
         "Check that the database is online and the queue is on, and read the error log there.",
     )
     return to_fill_in(RemedyPlace(target.name, place.database), _at(status), actions, list_queues(status.service))

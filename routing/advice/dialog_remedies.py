@@ -6,14 +6,13 @@ import re
 from collections.abc import Sequence
 
 from routing.advice import statements
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace, to_fill_in
+from routing.advice.remedy import Confidence, Remedy, to_fill_in
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble
-from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_facts import CertificateFacts
 from routing.render.phrases import join_words, named
 
-_LIST_CERTIFICATES = "SELECT name, start_date, expiry_date, pvt_key_encryption_type_desc FROM sys.certificates;"
+LIST_CERTIFICATES = "SELECT name, start_date, expiry_date, pvt_key_encryption_type_desc FROM sys.certificates;"
 _CREATE = (
     "CREATE CERTIFICATE [<certificate>] AUTHORIZATION {} WITH SUBJECT = N'<subject>',"
     " START_DATE = N'<date>', EXPIRY_DATE = N'<date>';"
@@ -33,7 +32,7 @@ def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
     exported = _name_invalid(status) or _give_to_user(status)
     if exported is not None:
         return exported
-    number, lines = _find_principal(status), [_LIST_CERTIFICATES]
+    number, lines = _find_principal(status), [LIST_CERTIFICATES]
     if number is not None:
         lines.append(f"SELECT USER_NAME({number});")
     return _of_database(status, *lines, _CREATE.format("[<user>]"), _INSTALL)
@@ -42,7 +41,7 @@ def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
 def bind_user(status: ReportedStatus) -> Remedy:
     """Return the remote service binding that a dialog with encryption needs."""
     if status.server.is_managed(status.instance):
-        return Remedy(_here(status), _NOT_ON_MANAGED, ("Begin the dialog with ENCRYPTION = OFF.",))
+        return Remedy(status.place, _NOT_ON_MANAGED, ("Begin the dialog with ENCRYPTION = OFF.",))
     service = statements.literal(status.service)
     users = {certificate.user_name for certificate in _copies(status) if certificate.user_name not in _PEOPLE}
     user = statements.identifier(users.pop()) if len(users) == 1 else "[<user>]"
@@ -54,12 +53,8 @@ def bind_user(status: ReportedStatus) -> Remedy:
 
 def _of_database(status: ReportedStatus, *lines: str | None) -> Remedy:
     """Return a remedy in the sending database with statements that need a value first."""
-    entry = STATUSES[status.trouble]
-    return to_fill_in(_here(status), entry.cause, entry.actions, *lines, risk=entry.risk)
-
-
-def _here(status: ReportedStatus) -> RemedyPlace:
-    return RemedyPlace(status.instance, status.database)
+    entry = status.entry
+    return to_fill_in(status.place, entry.cause, entry.actions, *lines, risk=entry.risk)
 
 
 def _find_principal(status: ReportedStatus) -> int | None:
@@ -94,10 +89,10 @@ def _name_invalid(status: ReportedStatus) -> Remedy | None:
     )
     users = {certificate.user_name for certificate in invalid}
     user = (statements.identifier(next(iter(users))) if len(users) == 1 else None) or "[<user>]"
-    entry = STATUSES[status.trouble]
+    entry = status.entry
     cause = f"{entry.cause} By this export: {join_words(names)}."
-    lines = (_LIST_CERTIFICATES, _CREATE.format(user))
-    return to_fill_in(_here(status), cause, entry.actions, *lines, risk=entry.risk, confidence=Confidence.LIKELY)
+    lines = (LIST_CERTIFICATES, _CREATE.format(user))
+    return to_fill_in(status.place, cause, entry.actions, *lines, risk=entry.risk, confidence=Confidence.LIKELY)
 
 
 def _give_to_user(status: ReportedStatus) -> Remedy | None:
@@ -123,4 +118,4 @@ def _give_to_user(status: ReportedStatus) -> Remedy | None:
     actions = ("Give the certificate of the other side to the user.",)
     name = statements.identifier(owned[0].name) if len(owned) == 1 else "[<certificate>]"
     line = None if pasted is None or name is None else f"ALTER AUTHORIZATION ON CERTIFICATE::{name} TO {pasted};"
-    return to_fill_in(_here(status), cause, actions, line, risk=_OWNER_RISK, confidence=Confidence.LIKELY)
+    return to_fill_in(status.place, cause, actions, line, risk=_OWNER_RISK, confidence=Confidence.LIKELY)

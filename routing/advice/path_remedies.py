@@ -13,7 +13,7 @@ from routing.advice.route_remedies import pin_anew
 from routing.advice.server_remedies import lead_to_listener, lead_to_principal
 from routing.advice.service_remedies import look_for_queue
 from routing.advice.silence_remedies import SilentMessages, find_causes, say_outdated, with_next_steps
-from routing.advice.stuck_messages import AdviceEstate, HopToMend, SentMessage, StuckMessage
+from routing.advice.stuck_messages import AdviceEstate, SentMessage, StuckMessage
 from routing.cases.missing_knowledge import MissingKnowledge, gaps_on
 from routing.cases.near_misses import NearMiss
 from routing.render.phrases import named
@@ -128,7 +128,7 @@ def find_wrong_ports(
 ) -> list[Remedy]:
     """Correct routes to an unknown port of a known machine, on paths in one direction."""
     stuck = (
-        estate.describe_at_hop(sent, _mended_hop(possible_path, -1), is_return=possible_path.is_return)
+        _describe_at(possible_path, -1, sent, estate)
         for possible_path in possible_paths
         if possible_path.hop_path.ending is Ending.LEFT_ESTATE
         and estate.find_other_port(possible_path.hop_path.address or "")
@@ -163,7 +163,7 @@ def _remedies_of(
         return
 
     def describe(number: int) -> StuckMessage:
-        return estate.describe_at_hop(sent, _mended_hop(possible_path, number), is_return=possible_path.is_return)
+        return _describe_at(possible_path, number, sent, estate)
 
     is_loop = possible_path.hop_path.ending is Ending.LOOP
     number = _loop_to_break(possible_path, describe) if is_loop else len(possible_path.hop_path.hops) - 1
@@ -221,7 +221,9 @@ def _loop_to_break(possible_path: PossiblePath, describe: Callable[[int], StuckM
     )
 
 
-def _mended_hop(possible_path: PossiblePath, number: int) -> HopToMend:
+def _describe_at(
+    possible_path: PossiblePath, number: int, sent: SentMessage, estate: AdviceEstate
+) -> StuckMessage:
     hop = possible_path.hop_path.hops[number]
     verdict = hop.verdict
     if verdict is None:
@@ -229,8 +231,7 @@ def _mended_hop(possible_path: PossiblePath, number: int) -> HopToMend:
     verdict = by_route(verdict, hop.route_name)
     if possible_path.hop_path.ending is Ending.LOOP:
         verdict = replace(verdict, outcome=Outcome.DROPPED, reason=Reason.ROUTING_LOOP)
-    first = verdict.decision.first if verdict.decision is not None else None
-    return HopToMend(hop, hop.scope if first is None else first.sender, verdict)
+    return estate.describe_at_hop(sent, hop, verdict, is_return=possible_path.is_return)
 
 
 def by_route(verdict: Verdict, name: str | None) -> Verdict:

@@ -7,7 +7,6 @@ import re
 from routing.advice import statements
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
-from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named
 
@@ -75,19 +74,17 @@ def grant_missing_send(
 
 def grant_send(status: ReportedStatus) -> Remedy:
     """Return GRANT SEND in the target's database, to the user of the dialogs or to one that somebody chooses."""
-    target, sender = status.find_target(), RemedyPlace(status.instance, status.database)
+    target = status.find_target()
     if target is not None and target.database is not None:
-        missing = grant_missing_send(
-            status.server, sender, target, status.service, status.from_service, is_reported=True
-        )
+        sent = status.place, target, status.service, status.from_service
+        missing = grant_missing_send(status.server, *sent, is_reported=True)
         if missing is not None:
             return missing
-    service, entry = statements.identifier(status.service), STATUSES[status.trouble]
-    place = status.place_at_target()
+    service, entry, place = statements.identifier(status.service), status.entry, status.place_at_target()
     if _sends_as_nobody(status):
         cause = "The dialog has no user in the target's database: it sends as public, which lacks SEND."
         line = _grant(service, f"[{EVERYBODY}]")
-        build = to_fill_in if status.find_target() is None else ready
+        build = to_fill_in if target is None else ready
         return build(place, cause, _FOR_PUBLIC, line, risk=entry.risk, confidence=Confidence.LIKELY)
     lines = [_grant(service, user) for user in ("[<user>]", f"[{EVERYBODY}]")]
     return to_fill_in(place, entry.cause, entry.actions, *lines, risk=entry.risk)
@@ -95,9 +92,8 @@ def grant_send(status: ReportedStatus) -> Remedy:
 
 def grant_access(status: ReportedStatus) -> Remedy:
     """Return GRANT CONNECT in the target's database, to the user of the dialogs if it is known."""
-    target, sender = status.find_target(), RemedyPlace(status.instance, status.database)
-    entry = STATUSES[status.trouble]
-    user = None if target is None else _find_user(status.server, sender, target, status.from_service)[0]
+    target, entry = status.find_target(), status.entry
+    user = None if target is None else _find_user(status.server, status.place, target, status.from_service)[0]
     pasted = None if user is None else statements.identifier(user)
     line = f"GRANT CONNECT TO {pasted or '[<user>]'};"
     build = to_fill_in if pasted is None else ready

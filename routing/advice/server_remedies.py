@@ -16,7 +16,7 @@ from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, correct_route, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_numbers
-from routing.advice.stuck_messages import AdviceEstate, StuckMessage
+from routing.advice.stuck_messages import AdviceEstate, RouteUse, StuckMessage
 from routing.advice.trouble_catalogue import STATUSES, TRUST_RISK
 from routing.cases.estate_addresses import EstateAddresses
 from routing.cases.server_evidence import ServerEvidence
@@ -123,13 +123,9 @@ def _port(status: ReportedStatus, instance: str) -> int | str:
     return "(not known)" if endpoint is None or endpoint.port is None else endpoint.port
 
 
-def part_endpoints(
-    estate: AdviceEstate, address: str | None, service: str, sender: RemedyPlace, route: str | None
-) -> Remedy | None:
-    """Advise on instances of one machine that share the port of an address. Only one of them can use it.
-
-    ``sender`` is the database of ``route``, which has the address.
-    """
+def part_endpoints(use: RouteUse) -> Remedy | None:
+    """Advise on instances of one machine that share the port of an address. Only one of them can use it."""
+    estate, address, service, sender, route = use
     sharing = estate.server.sharing_port(text.host(address), text.port(address))
     if not sharing:
         return None
@@ -149,10 +145,9 @@ def part_endpoints(
     return alter_endpoint(estate.server, moved, ANOTHER_PORT, cause, actions)
 
 
-def lead_to_neighbour(
-    estate: AdviceEstate, address: str | None, service: str, sender: RemedyPlace, route: str | None
-) -> Remedy | None:
+def lead_to_neighbour(use: RouteUse) -> Remedy | None:
     """Return ALTER ROUTE to the only instance of the address's machine that holds the service, at another port."""
+    estate, address, service, sender, route = use
     host, port = text.host(address) or "", text.port(address)
     machine = text.fold(host.partition(".")[0])
     holding = [
@@ -333,13 +328,12 @@ def lead_to_holder(status: ReportedStatus) -> Remedy | None:
     return correct_route(status.route_place, status.route, clause, cause, action)
 
 
-def lead_from_loopback(
-    estate: AdviceEstate, address: str | None, service: str, sender: RemedyPlace, route: str | None
-) -> Remedy | None:
+def lead_from_loopback(use: RouteUse) -> Remedy | None:
     """Advise ALTER ROUTE for a route to the sender's own machine, if one other machine holds the service.
 
     Return None if the sender, or another known instance that the address leads to, may take the messages.
     """
+    estate, address, service, sender, route = use
     sender_instance = estate.instances.get(sender.instance)
     if address is None or sender_instance is None or text.host(address) not in _OWN_MACHINE:
         return None

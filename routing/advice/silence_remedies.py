@@ -21,7 +21,7 @@ from routing.advice.server_remedies import (
     start_endpoint,
 )
 from routing.advice.status_meanings import StatusTrouble, find_trouble
-from routing.advice.stuck_messages import AdviceEstate
+from routing.advice.stuck_messages import AdviceEstate, RouteUse
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_facts import TELLS
 from routing.render.phrases import cut, named, quote_log, when
@@ -137,8 +137,8 @@ def _look_at_address(silent: SilentMessages) -> Remedy | None:
         )
         if closed is not None:
             return closed
-    on_route = estate, silent.address, silent.service, sender, silent.route
-    return lead_from_loopback(*on_route) or part_endpoints(*on_route) or lead_to_neighbour(*on_route)
+    use = RouteUse(estate, silent.address, silent.service, sender, silent.route)
+    return lead_from_loopback(use) or part_endpoints(use) or lead_to_neighbour(use)
 
 
 def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:

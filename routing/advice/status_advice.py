@@ -17,7 +17,7 @@ from routing.advice.service_remedies import end_conversations, end_dead_dialog
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import CONNECTION_TROUBLES, StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
-from routing.advice.trouble_catalogue import CLEANUP_RISK, STATUSES
+from routing.advice.trouble_catalogue import CLEANUP_RISK
 from routing.cases.background import StatusText
 from routing.cases.message_cases import CheckedEstate, MessageResult
 from routing.plan.verdicts import MessageJudge, may_ask
@@ -47,7 +47,7 @@ def answer_status(status: ReportedStatus) -> Remedy:
     If a route takes the messages now but the status disagrees, first say that SQL Server tries again.
     """
     if status.trouble in _OVER or (status.trouble in _NOT_FOUND and not _is_on_its_way(status.verdict)):
-        dead = end_dead_dialog(status.server, RemedyPlace(status.instance, status.database), status.service)
+        dead = end_dead_dialog(status.server, status.place, status.service)
         if dead is not None:
             return dead
     from_loopback = _lead_from_loopback(status)
@@ -83,7 +83,7 @@ def _lead_from_loopback(status: ReportedStatus) -> Remedy | None:
     sends = status.trouble in _NOT_FOUND or status.trouble in CONNECTION_TROUBLES
     if status.supposed is None or status.supposed.outcome != Outcome.SENT or not sends:
         return None
-    return lead_from_loopback(*status.on_route)
+    return lead_from_loopback(status.on_route)
 
 
 def says_otherwise(status: ReportedStatus) -> bool:
@@ -152,14 +152,13 @@ def _is_on_its_way(verdict: Verdict | None) -> bool:
 
 def _part_twins(status: ReportedStatus) -> Remedy:
     """Advise a new broker instance for one of several databases that share one, as far as the exports show it."""
-    entry = STATUSES[status.trouble]
-    return part_twins(status.estate, status.sender_instance, status.database, entry.cause, entry.actions)
+    words = status.entry.cause, status.entry.actions
+    return part_twins(status.estate, status.sender_instance, status.database, *words)
 
 
 def _end_dialogs(status: ReportedStatus) -> Remedy:
-    entry, place = STATUSES[status.trouble], RemedyPlace(status.instance, status.database)
-    cleanup = status.trouble is StatusTrouble.RESTORED
-    return end_conversations(status.server, place, status.service, entry.cause, entry.actions, cleanup=cleanup)
+    words, cleanup = (status.entry.cause, status.entry.actions), status.trouble is StatusTrouble.RESTORED
+    return end_conversations(status.server, status.place, status.service, *words, cleanup=cleanup)
 
 
 ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {

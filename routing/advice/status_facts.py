@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from routing.advice.remedy import RemedyPlace
 from routing.advice.status_meanings import StatusTrouble
-from routing.advice.stuck_messages import AdviceEstate
+from routing.advice.stuck_messages import AdviceEstate, RouteUse
+from routing.advice.trouble_catalogue import STATUSES, TroubleEntry
 from routing.cases.background import StatusText
 from routing.cases.server_evidence import ServerEvidence
 from routing.rules import text
@@ -19,16 +19,6 @@ from routing.rules.resolving import Verdict
 
 _UNKNOWN = "<database>"
 _IN_QUOTES = re.compile(r"\"([^\"]+)\"|'([^']+)'|«([^«»]+)»|„([^„“”]+)[“”]|“([^“”]+)”|「([^「」]+)」")
-
-
-class RouteUse(NamedTuple):
-    """The address and service of messages with their route in the database ``place``."""
-
-    estate: AdviceEstate
-    address: str | None
-    service: str
-    place: RemedyPlace
-    route: str | None
 
 
 @dataclass(frozen=True)
@@ -62,6 +52,16 @@ class ReportedStatus:
     def server(self) -> ServerEvidence:
         """The exports other than those of the routing."""
         return self.estate.server
+
+    @property
+    def place(self) -> RemedyPlace:
+        """The sender's database."""
+        return RemedyPlace(self.instance, self.database)
+
+    @property
+    def entry(self) -> TroubleEntry:
+        """The words of the catalogue on the trouble."""
+        return STATUSES[self.trouble]
 
     @property
     def address(self) -> str | None:

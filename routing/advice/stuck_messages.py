@@ -40,17 +40,6 @@ class SentMessage(NamedTuple):
     t: int
 
 
-class HopToMend(NamedTuple):
-    """A hop at which messages get stuck, or from which they were led there.
-
-    ``database`` is the one that sent, None for an arrival.
-    """
-
-    hop: PathHop
-    database: str | None
-    verdict: Verdict
-
-
 class AdviceEstate:
     """The estate for advice, built once. Every `StuckMessage` comes from it."""
 
@@ -101,17 +90,29 @@ class AdviceEstate:
         place = self, sent.instance, sent.database, scope, sent.service
         return StuckMessage(*place, verdict, near, from_service=sent.from_service)
 
-    def describe_at_hop(self, sent: SentMessage, mended: HopToMend, *, is_return: bool) -> StuckMessage:
-        """Return the facts of messages, or of their acknowledgement, at a hop of their path."""
-        hop, verdict = mended.hop, mended.verdict
+    def describe_at_hop(
+        self, sent: SentMessage, hop: PathHop, verdict: Verdict, *, is_return: bool
+    ) -> StuckMessage:
+        """Return the facts of messages, or of their acknowledgement, with a verdict at a hop of their path."""
         service = (sent.from_service or "") if is_return else sent.service
         near = self._near.find(hop.instance_name, hop.scope, service, verdict.broker_instance, sent.t)
         sender = RemedyPlace(sent.instance, sent.database)
-        is_home = not is_return and sender == (hop.instance_name, mended.database)
-        place = self, hop.instance_name, mended.database, hop.scope, service
+        database = hop.scope if verdict.decision is None else verdict.decision.first.sender
+        is_home = not is_return and sender == (hop.instance_name, database)
+        place = self, hop.instance_name, database, hop.scope, service
         from_service = sent.from_service if is_home else None
         back_to = sender if is_return else None
         return StuckMessage(*place, verdict, near, back_to, from_service)
+
+
+class RouteUse(NamedTuple):
+    """The address and service of messages with their route in the database ``place``."""
+
+    estate: AdviceEstate
+    address: str | None
+    service: str
+    place: RemedyPlace
+    route: str | None
 
 
 @dataclass(frozen=True)

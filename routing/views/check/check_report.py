@@ -21,7 +21,7 @@ from routing.document import (
     Tone,
     TonedText,
 )
-from routing.lint.catalogue import BY_CODE, Severity
+from routing.lint.catalogue import BY_CODE
 from routing.lint.linting import rows_of
 from routing.render.phrases import cut, join_words, named, shorten, when, where
 from routing.render.wording import count
@@ -50,6 +50,7 @@ from routing.views.page.facts import (
     Report,
     ReportChanges,
     ReportProblem,
+    count_severity,
     count_words,
 )
 from routing.views.remedy_blocks import list_remedy, list_sentences
@@ -220,7 +221,7 @@ class _Report:
         """Yield the number of lint findings that no problem shows."""
         severities = self._done.other_findings
         if severities:
-            counts = ", ".join(starmap(_count_severity, severities.items()))
+            counts = ", ".join(starmap(count_severity, severities.items()))
             subject = "Lint has other findings" if self._done.findings else "Lint has findings about other objects"
             yield DocumentHeading("Other findings of lint")
             yield ListItem(f"{subject}: {counts} (sbroute lint).")
@@ -319,10 +320,6 @@ def _state_uncounted(evidence: FileEvidence) -> Iterator[str]:
         row_counts = [f"{of[view]:,} {kind}" for kind, of in whats.items() if of.get(view)]
         if row_counts:
             yield f"of {count(rows, 'row')} of {view}: {', '.join(row_counts)}"
-
-
-def _count_severity(severity: str, number: int) -> str:
-    return f"{number:,} {severity}" if severity == Severity.INFO else count(number, severity)
 
 
 def _state_script_tried(script: ScriptRead) -> str:

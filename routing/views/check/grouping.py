@@ -17,7 +17,7 @@ from routing.advice.server_remedies import complete_addresses, lead_from_loopbac
 from routing.advice.silence_remedies import SilentMessages
 from routing.advice.status_advice import StatusAdviser, discards_messages
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
-from routing.advice.stuck_messages import AdviceEstate, SentMessage
+from routing.advice.stuck_messages import AdviceEstate, RouteUse, SentMessage
 from routing.cases.background import StatusText
 from routing.cases.estate_addresses import EstateAddresses, list_route_addresses
 from routing.cases.judged_questions import RemedyFacts
@@ -347,7 +347,7 @@ class _Adviser:
     def _correct_loopback(self, case: MessageCase, verdict: Verdict) -> _NearMissesAndRemedies:
         """Find the remedy for a case that may leave for the sender's own machine."""
         sender, route = RemedyPlace(case.instance, case.scope), verdict.route_name
-        remedy = lead_from_loopback(self._estate, verdict.address, case.service, sender, route)
+        remedy = lead_from_loopback(RouteUse(self._estate, verdict.address, case.service, sender, route))
         return _NearMissesAndRemedies(remedies=() if remedy is None else (remedy,))
 
     def _knows_routes(self, case: MessageCase) -> bool:

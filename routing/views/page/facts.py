@@ -12,6 +12,8 @@ from typing import Any
 
 from routing.advice.trouble import EstateTrouble
 from routing.document import Block
+from routing.lint.catalogue import Severity
+from routing.render.wording import count
 from routing.tables.arrow_rows import SchemaRows
 from routing.terms import LEAVES, NOT_KNOWN, Outcome
 
@@ -209,6 +211,11 @@ def count_words(words: Iterable[str], before: Mapping[Any, int], now: Mapping[An
     """Return each of these words that messages were counted of, before or now, in the words' order."""
     pairs = ((str(word), before.get(word) or 0, now.get(word) or 0) for word in words)
     return [WordCount(*pair) for pair in pairs if any(pair[1:])]
+
+
+def count_severity(severity: str, number: int) -> str:
+    """Write a number of findings: "2 errors, 1 warning, 3 info"."""
+    return f"{number:,} {severity}" if severity == Severity.INFO else count(number, severity)
 
 
 @dataclass(frozen=True)

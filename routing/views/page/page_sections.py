@@ -26,6 +26,7 @@ from routing.views.page.facts import (
     ReportChanges,
     ReportProblem,
     WordCount,
+    count_severity,
 )
 from routing.views.page.message_cells import size_of
 from routing.views.page.page_tables import (
@@ -352,7 +353,7 @@ def _findings(report: Report) -> PageSection:
     order = {word: place for place, word in enumerate(_SEVERITIES)}
     all_findings = sorted(report.findings or (), key=lambda row: order.get(row["severity"], len(order)))
     rows = [row for row in all_findings if row["code"] not in BY_CODE or not BY_CODE[row["code"]].is_default]
-    summary = [_counted(sum(row["severity"] == word for row in rows), word) for word in _SEVERITIES]
+    summary = [count_severity(word, sum(row["severity"] == word for row in rows)) for word in _SEVERITIES]
     defaults = len(all_findings) - len(rows)
     if defaults:
         summary.append(f"{defaults:,} more that every instance has by default are not listed")
@@ -385,10 +386,6 @@ def _rules(rows: Sequence[ReadRow]) -> PageTable:
 def _example(row: ReadRow) -> str:
     places = (row["instance_name"], row["database_name"], row["object"])
     return f"{', '.join(filter(None, places))}: {row['message']}"
-
-
-def _counted(number: int, severity: str) -> str:
-    return f"{number:,} {severity}" if severity == Severity.INFO else count(number, severity)
 
 
 def _coverage(report: Report) -> PageSection:
