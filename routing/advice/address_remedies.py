@@ -159,7 +159,6 @@ def correct_address(stuck: StuckMessage) -> Remedy | None:
 
 
 def _find_address_fault(stuck: StuckMessage, route: EstateRoute) -> str | None:
-    """Describe the fault of a route's address, or return None if it may be right."""
     if route.kind is not AddressKind.NETWORK or route.mirror_address is not None or route.address is None:
         return None
     owners = stuck.estate.network.owners(route.address, stuck.sql_instance)
@@ -308,11 +307,9 @@ def _state_matched_route(stuck: StuckMessage) -> str:
 
 
 def _enable_forwarding_too(stuck: StuckMessage) -> tuple[str, ...]:
-    """Advise to enable forwarding too, if the instance must forward arrivals and cannot."""
     return (f"Enable message forwarding on {named(stuck.instance)} too.",) if stuck.cannot_forward else ()
 
 
 def _enable_there(stuck: StuckMessage) -> tuple[str, ...]:
-    """Advise to enable the broker of the target, if it is off."""
     off = [holder.name for _, holder in stuck.holders_elsewhere() if not holder.is_enabled]
     return (f"Enable the broker of {named(off[0])} there too: it is off.",) if off else ()

@@ -252,7 +252,6 @@ def part_from_holder(stuck: StuckMessage) -> Remedy | None:
 
 
 def _are_connected(estate: AdviceEstate, name: str, passed_instances: Collection[str]) -> bool:
-    """Return True if a route connects an instance with one of some others, in either direction."""
     pairs = [(name, other) for other in passed_instances] + [(other, name) for other in passed_instances]
     return name in passed_instances or any(_leads(estate, source, target) for source, target in pairs)
 

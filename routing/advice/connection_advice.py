@@ -132,7 +132,6 @@ def mend_connection(status: ReportedStatus) -> Remedy:
 
 
 def _test_each(status: ReportedStatus) -> tuple[str, ...]:
-    """Advise a test of each address if SQL Server chooses between several routes."""
     if status.supposed is None or len(status.supposed.addresses) < 2:
         return ()
     return (
@@ -218,7 +217,6 @@ def read_views(status: ReportedStatus) -> Remedy:
 
 
 def _look_at_target(status: ReportedStatus) -> Remedy | None:
-    """Return the remedy for the target's queue or database."""
     place = status.find_target()
     if place is None:
         return None
@@ -231,7 +229,6 @@ def _look_at_target(status: ReportedStatus) -> Remedy | None:
 
 
 def _look_at_connection(status: ReportedStatus) -> Remedy | None:
-    """Return the remedy for the endpoints and certificates of both sides, or for a closed database there."""
     if status.address is None:
         return None
     place, peer = status.find_target(), status.find_peer()
@@ -302,7 +299,6 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
 
 
 def _port_of(status: ReportedStatus, instance: str) -> str | None:
-    """Return the port of an instance's endpoint, by its addresses or by its exported endpoint."""
     address, endpoint = status.estate.find_endpoint_address(instance), status.server.endpoint(instance)
     if address is not None:
         return text.port(address)
@@ -310,7 +306,6 @@ def _port_of(status: ReportedStatus, instance: str) -> str | None:
 
 
 def _with_port(address: str, port: str) -> str:
-    """Return an address with another port, its host as it is written."""
     written = address.strip().rstrip("/")
     scheme, _, host_and_port = written.partition("://")
     host = host_and_port if text.port(address) is None else host_and_port.rpartition(":")[0]
@@ -378,7 +373,6 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
 
 
 def _queue(status: ReportedStatus) -> str | None:
-    """Return the queue in the text as an identifier to paste, or None if the text names no queue."""
     names = status.quoted_names
     if not names:
         return None
@@ -419,7 +413,6 @@ def give_owner(status: ReportedStatus) -> Remedy:
 
 
 def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:
-    """Return True if the export shows that the owner of a database is a valid login."""
     facts = status.server.database(place.instance, place.database)
     return facts is not None and facts.has_valid_owner
 
@@ -441,7 +434,6 @@ def open_master_key(status: ReportedStatus) -> Remedy:
 
 
 def _database_in_text(status: ReportedStatus) -> RemedyPlace | None:
-    """Return the database of the sender's instance in the text, or None if it names no known one."""
     known_databases = {*status.sender_instance.databases, status.database}
     quoted_databases = [name for name in status.quoted_names if name in known_databases]
     return RemedyPlace(status.instance, quoted_databases[-1]) if quoted_databases else None
@@ -492,7 +484,6 @@ def _say_open(status: ReportedStatus, place: RemedyPlace) -> Remedy | None:
 
 
 def _open_holder(status: ReportedStatus) -> Remedy | None:
-    """Return the remedy for a closed database of the other side that may hold the service."""
     peer = status.find_peer()
     return None if peer is None else open_holder(status.server, peer.name, status.service)
 

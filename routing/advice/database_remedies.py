@@ -86,7 +86,6 @@ def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
 
 
 def _bring_online(at: RemedyPlace, cause: str, state: str, name: str | None) -> Remedy:
-    """Return the remedy for a database that is not online, by its state."""
     recovery = _RECOVERIES.get(state, _LOOK_FIRST)
     if recovery.statement is None:
         return Remedy(at, cause, recovery.actions, confidence=Confidence.CERTAIN)

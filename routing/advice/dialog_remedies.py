@@ -52,7 +52,6 @@ def bind_user(status: ReportedStatus) -> Remedy:
 
 
 def _of_database(status: ReportedStatus, *lines: str | None) -> Remedy:
-    """Return a remedy in the sending database with statements that need a value first."""
     entry = status.entry
     return to_fill_in(status.place, entry.cause, entry.actions, *lines, risk=entry.risk)
 

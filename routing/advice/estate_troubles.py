@@ -153,7 +153,6 @@ def _endpoint_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
 
 
 def _report_open_dialogs(counted: EndpointCount) -> EstateTrouble:
-    """Return the advice on dialogs that are open in great number, which programs may never end."""
     services = _services([counted])[0]
     remedy = to_fill_in(
         RemedyPlace(counted.instance, counted.database),
@@ -180,7 +179,6 @@ def _is_of_notifications(counts: Iterable[EndpointCount]) -> bool:
 
 
 def _advise_clients(counts: Iterable[EndpointCount]) -> Iterator[str]:
-    """Yield advice for clients of query notifications, if dialogs are theirs."""
     if _is_of_notifications(counts):
         yield _CLIENT_ACTION
 
@@ -286,7 +284,6 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
 
 
 def _ending_actions(inbound: int, outbound: int) -> Iterator[str]:
-    """Yield how to end the endpoints that are disconnected, by the side that ended the dialog."""
     if inbound:
         yield "End those that the other side disconnected with a plain END CONVERSATION."
     if outbound:
@@ -349,7 +346,6 @@ def _lost_clients(server: ServerEvidence) -> Iterator[EstateTrouble]:
 
 
 def _closed_keys(server: ServerEvidence) -> Iterator[EstateTrouble]:
-    """Yield the databases with a closed master key, by the error log."""
     for instance in server.logging_instances:
         lines = server.log_lines(instance, "Service Broker needs to access the master key")
         databases = Counter(match[1] for line in lines if (match := _OF_KEY.search(line)))

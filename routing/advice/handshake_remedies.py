@@ -137,7 +137,6 @@ def renew_own_certificate(status: ReportedStatus) -> Remedy | None:
 
 
 def _restore_private_key(instance: str, certificate: CertificateFacts) -> Remedy:
-    """Advise on the endpoint's certificate that was created without its private key."""
     name = statements.identifier(certificate.name) or "[<certificate>]"
     cause = (
         f"Certificate {named(certificate.name)} of the endpoint of {named(instance)} has no private key: it"

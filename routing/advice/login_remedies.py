@@ -207,13 +207,11 @@ def _lacks_connect(status: ReportedStatus, instance: str, login: str) -> bool:
 
 
 def _is_account_of(login: str, instance: str) -> bool:
-    """Return True if a login is the Windows account of an instance's machine."""
     account, machine = login.rpartition("\\")[2], instance.partition("\\")[0]
     return account.endswith("$") and text.fold(account[:-1]) == text.fold(machine)
 
 
 def _find_login(status: ReportedStatus) -> str | None:
-    """Return the login that a text names, or None if it names none."""
     logins = _LOGIN.findall(status.status_text.text or "")
     if logins:
         return logins[-1][1].rstrip(".") or None

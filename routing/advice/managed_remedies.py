@@ -53,7 +53,6 @@ def refuse_on_managed(status: ReportedStatus) -> Remedy | None:
 
 
 def _reach_managed(sender: RemedyPlace) -> Remedy:
-    """Explain what a Managed Instance can reach."""
     cause = (
         f"{named(sender.instance)} is a Managed Instance: it reaches only other managed instances, at port 4022,"
         " and its endpoint cannot be created or altered."
@@ -66,7 +65,6 @@ def _reach_managed(sender: RemedyPlace) -> Remedy:
 
 
 def _refuse_far_managed(status: ReportedStatus) -> Remedy | None:
-    """Explain that another instance cannot send to a Managed Instance."""
     is_other = status.server.endpoint(status.instance) is not None
     if not is_other or not (text.host(status.address) or "").endswith(_MANAGED_HOST):
         return None

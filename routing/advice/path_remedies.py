@@ -99,7 +99,6 @@ def find_silence_remedies(path: JudgedPath | None, sent: SentMessage, silent: Si
 
 
 def _look_further(silent: SilentMessages) -> Remedy:
-    """Return the remedy for messages that stay on their instance, by the place where they should arrive."""
     target = silent.target
     if target is None or target.database is None:
         return _export_further(silent)
@@ -196,7 +195,6 @@ def _remedies_of(
 
 
 def _as_alternative(remedy: Remedy) -> Remedy:
-    """Return a remedy that is an alternative to another one."""
     actions = ("Or do this instead, so that the messages do not pass that instance.", *remedy.actions)
     return replace(remedy.with_confidence_at_most(Confidence.LIKELY), actions=actions)
 

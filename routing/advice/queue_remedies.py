@@ -91,7 +91,6 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
 
 
 def _start_mail(target: RemedyPlace, queue: QueueFacts) -> Remedy:
-    """Advise a start of Database Mail. Its program reads the queue."""
     cause = (
         f"Queue {named(queue.name)} of {named(target.database)} holds {count(queue.messages or 0, 'message')}, and"
         " Database Mail does not take them."
@@ -189,7 +188,6 @@ def _grant(queue: QueueFacts, line: str) -> str | None:
 
 
 def _find_failures(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -> Sequence[str]:
-    """Return the error log's lines on the procedure that the queue starts, newest first."""
     names = (f".{queue.name}'", f"'{queue.name}'", f".{queue.name}]")
     return [line for line in server.log_lines(target.instance, _ACTIVATED) if any(name in line for name in names)]
 
@@ -216,7 +214,6 @@ def unlock_queue(target: RemedyPlace, queue: QueueFacts) -> Remedy | None:
 
 
 def _add_readers(target: RemedyPlace, queue: QueueFacts, holds: str) -> Remedy | None:
-    """Return the remedy for a long queue with readers that may not keep up."""
     is_read = queue.monitor is not None and queue.monitor.upper() == _RECEIVING
     if not is_read or not queue.activation or (queue.messages or 0) < MANY_MESSAGES:
         return None

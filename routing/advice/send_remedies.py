@@ -101,7 +101,6 @@ def grant_access(status: ReportedStatus) -> Remedy:
 
 
 def _grant(service: str | None, user: str | None) -> str | None:
-    """Write GRANT SEND for names to paste, or return None if one cannot be pasted."""
     return None if service is None or user is None else f"GRANT SEND ON SERVICE::{service} TO {user};"
 
 

@@ -88,7 +88,6 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
 
 
 def _read_events(silent: SilentMessages, target: RemedyPlace | None) -> Remedy | None:
-    """Return the remedy for messages that an instance threw away, by the events that it recorded."""
     server = silent.estate.server
     instances = [silent.sender.instance] if target is None else [target.instance, silent.sender.instance]
     instances += [name for name in silent.estate.instances if name not in instances]
@@ -152,7 +151,6 @@ def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:
 
 
 def _quote_logs(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
-    """Yield the newest line of each side's error log on a login that failed."""
     for instance in dict.fromkeys((target.instance, silent.sender.instance)):
         for line in silent.estate.server.log_lines(instance, "Service Broker login attempt failed")[:1]:
             yield quote_log(instance, line)
@@ -193,7 +191,6 @@ def _owners(silent: SilentMessages) -> list[SqlInstance]:
 
 
 def _count_arrived(silent: SilentMessages, target: RemedyPlace) -> int:
-    """Count the dialogs with an endpoint at the target."""
     arrived = silent.estate.server.conversations(target.instance, target.database or "") or frozenset()
     return len(arrived.intersection(silent.conversations))
 

@@ -79,7 +79,6 @@ def _answer_by_routes(status: ReportedStatus) -> Remedy:
 
 
 def _lead_from_loopback(status: ReportedStatus) -> Remedy | None:
-    """Correct a route that leads to the sender's own machine, if SQL Server cannot send or deliver."""
     sends = status.trouble in _NOT_FOUND or status.trouble in CONNECTION_TROUBLES
     if status.supposed is None or status.supposed.outcome != Outcome.SENT or not sends:
         return None
@@ -151,7 +150,6 @@ def _is_on_its_way(verdict: Verdict | None) -> bool:
 
 
 def _part_twins(status: ReportedStatus) -> Remedy:
-    """Advise a new broker instance for one of several databases that share one, as far as the exports show it."""
     words = status.entry.cause, status.entry.actions
     return part_twins(status.estate, status.sender_instance, status.database, *words)
 
@@ -227,7 +225,6 @@ class StatusAdviser:
         return [*first, *self._answer_statuses(results, is_failing=is_failing, has_remedy=has_remedy)]
 
     def _make_endpoint(self, results: Sequence[MessageResult]) -> Iterator[CountedRemedy]:
-        """Yield the advice on an endpoint for a sender without one, if a route leads to another instance."""
         first = results[0]
         troubles = {find_trouble(result.status_text.number, result.status_text.text) for result in results}
         is_said = StatusTrouble.NO_ENDPOINT in troubles
@@ -268,7 +265,6 @@ class StatusAdviser:
         yield from contradicting.most_common()
 
     def _mend_target(self, result: MessageResult) -> Remedy | None:
-        """Return the remedy at the destination of a message without a verdict, or None."""
         row, supposed = result.row, _in_common(result.case.possible)
         if result.verdict is not None or supposed is None or supposed.address is None:
             return None
@@ -300,7 +296,6 @@ class StatusAdviser:
 
 
 def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[MessageResult]]:
-    """Return messages in lists of one status and one broker instance."""
     results_by_status: dict[tuple[StatusText, str | None], list[MessageResult]] = defaultdict(list)
     for result in results:
         results_by_status[

@@ -95,7 +95,6 @@ def _find_failed_logins(server: ServerEvidence, instance: str) -> Iterator[Estat
 
 
 def _find_failed_starts(server: ServerEvidence, instance: str) -> Iterator[EstateTrouble]:
-    """Yield the errors of the broker's own tasks."""
     lines: dict[int, list[str]] = defaultdict(list)
     for line in server.log_lines(instance, *(f"Error: {number}," for number in _STARTING)):
         header = _HEADER.match(line)

@@ -222,7 +222,6 @@ def _apply_to_instance(
     scripts: Sequence[ReadScript],
     done: ImportResult,
 ) -> dict[str, TableColumns]:
-    """Return the tables once some scripts of an instance were applied."""
     from routing.importing.history import apply_changes
     from routing.importing.script_rows import apply_all, changes_of, state_of
 
@@ -243,7 +242,6 @@ def _rows_of(columns: TableColumns, key: str, instance: str) -> list[TableRow]:
 
 
 def _replace_rows(columns: TableColumns, key: str, instance: str, rows: Sequence[TableRow]) -> TableColumns:
-    """Return the columns with other rows of an instance."""
     kept_positions = [place for place, name in enumerate(columns.values["instance_name"]) if name != instance]
     kept_columns, new = columns.take(kept_positions), TableColumns.of_rows(rows, INPUTS[key])
     return TableColumns({name: [*kept_columns.values[name], *new.values[name]] for name in INPUTS[key].names})

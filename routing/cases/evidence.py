@@ -111,7 +111,6 @@ def spots_of_statements(
 def _statements_by_subject(
     statements: Iterable[ScriptStatement], instance: str, spelling: NameSpelling
 ) -> dict[SubjectKey, ScriptStatement]:
-    """Return the last statement on each subject."""
     last: dict[SubjectKey, ScriptStatement] = {}
     for statement in statements:
         view, (_, database) = subject_of(statement, instance, spelling)
@@ -289,7 +288,6 @@ def weigh(
 
 
 def _note_changed_twice(changes: Mapping[SubjectKey, Mapping[str, ScriptStatement]]) -> list[str]:
-    """Return a note on the objects that several scripts of folders change."""
     shown = []
     for key, statement_by_file in changes.items():
         if len(statement_by_file) > 1:
@@ -300,7 +298,6 @@ def _note_changed_twice(changes: Mapping[SubjectKey, Mapping[str, ScriptStatemen
 
 
 def _note_future_times(export: CatalogExport, scripts: ScriptFiles, options: FileOptions) -> list[str]:
-    """Return a note on each export or script with a time in the future, if a clock is given."""
     if options.clock is None:
         return []
     files = [file for file in scripts.all_files if file.exists()]

@@ -128,7 +128,6 @@ def _lacks(part: FoundResultSet, column: str) -> bool:
 def _by(
     parts: Iterable[FoundResultSet], key: Callable[[FoundResultSet], _Key]
 ) -> dict[_Key, list[FoundResultSet]]:
-    """Return the result sets by a key, in their order."""
     parts_by_key: dict[_Key, list[FoundResultSet]] = defaultdict(list)
     for part in parts:
         parts_by_key[key(part)].append(part)
@@ -205,7 +204,6 @@ def _databases(
 
 
 def _known_databases(parts: Sequence[FoundResultSet]) -> list[str]:
-    """Return the databases of an instance that its exports name."""
     listed_names = _names([part for part in parts if part.view.name == "databases"], "name")
     exported_names = _names(parts, "database_name")
     return list({name.casefold(): name for name in (*exported_names, *listed_names)}.values())
@@ -240,7 +238,6 @@ def _is_part(name: str, stem: str) -> bool:
 def _note_defaults(
     times: Mapping[str, datetime], instances: Mapping[str, str], databases: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield a note on each kind of thing that no column says."""
     if times:
         shown = [f"{file}: {format_time(at.replace(microsecond=0))}" for file, at in times.items()]
         yield f"there is no exported_at, so the file's time is used (--exported-at): {join_bounded(shown, 'file')}"

@@ -208,7 +208,6 @@ def _check(question: QuestionedMessage, known_tables: KnownTables) -> None:
 def _asked_scopes(
     message: RoutedMessage, decisions: tuple[Decision, ...], requests: InstanceRequests
 ) -> list[RequestScope]:
-    """Return the scopes in which the message may ask for a route (step 4)."""
     databases = [scope_of(message.database) for decision in decisions if decision.first.asks]
     databases += [ARRIVALS for decision in decisions if decision.asks_again]
     return [requests.of(database, message.service) for database in dict.fromkeys(databases)]

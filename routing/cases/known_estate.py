@@ -110,7 +110,6 @@ class EstateKnowledge:
         return self.evidence.views.was_exported(view, instance, database)
 
     def _is_name_alone(self, name: str) -> bool:
-        """Return True if the instance has no known databases, endpoint, routes or services."""
         instance = self.instances[name]
         return instance.is_only_named and not (instance.routes or instance.holders)
 
@@ -161,7 +160,6 @@ class EstateKnowledge:
 
     @cached_property
     def _without_addresses(self) -> dict[str, list[str]]:
-        """The instances without known addresses, by machine."""
         by_machine: dict[str, list[str]] = {}
         for name in self.instances:
             if self._endpoint(name) in OF_ADDRESSES:

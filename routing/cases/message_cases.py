@@ -343,8 +343,6 @@ def _asks_msdb(result: MessageResult) -> bool:
 
 
 class _InstanceMessages:
-    """The messages of one instance, all judged at one time."""
-
     def __init__(
         self,
         estate: CheckedEstate,

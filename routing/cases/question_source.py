@@ -196,7 +196,6 @@ class ExplainSource:
         return RemedyFacts.of_columns(columns, services, self._services_in_use(spellings), in_routes)
 
     def _services_in_use(self, names: Collection[str]) -> set[str]:
-        """Return the services, of some, to which messages are sent."""
         if not names:
             return set()
         sent = self.tables["messages"].groups(("to_service_name",), only={"to_service_name": names}).rows()
@@ -222,7 +221,6 @@ class ExplainSource:
         return MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row, latest)
 
     def _read_each(self, keys: Iterable[str], read: Callable[[str], TableColumns]) -> dict[str, TableColumns]:
-        """Read each table of some keys that is at hand."""
         return read_each({key: self.tables[key].source for key in keys if key in self.tables}, read)
 
     def chunks(self, as_of: int | None) -> Chunks:
@@ -254,7 +252,6 @@ class ExplainSource:
 
 
 def _read_dialogs(dialogs: TrafficTable, conversations: Collection[str], of_instance: Filter) -> TableColumns:
-    """Return the dialogs of an instance with one of the folded conversation ids."""
     return dialogs.folded("conversation_id", conversations, only=of_instance, names=_OF_A_DIALOG).rows()
 
 
@@ -477,7 +474,6 @@ def _describe(question: DescribedMessage, conversation_id: str | None) -> Questi
 
 
 def _check_names(source: ExplainSource, near: Mapping[str, TableColumns], question: DescribedMessage) -> None:
-    """Check that instance and database of a description are listed. Raises QuestionError."""
     instance, database = question.instance_name, question.database_name
     if not len(near["instances"]):
         raise QuestionError.unknown_name("instance", instance, source.instance_names())

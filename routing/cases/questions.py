@@ -235,7 +235,6 @@ class QuestionError(ContractError):
 
 
 def _describe_end(end: ConversationEnd) -> str:
-    """Return an end in words."""
     place = "from the network" if end.database_name is None else f"database {quote(end.database_name)}"
     role = "target" if end.is_initiator is False else "initiator" if end.is_initiator else "role unknown"
     return f"instance {quote(end.instance_name)}, {place}, {role}"

@@ -286,8 +286,6 @@ def read_text_by_instance(
 
 @dataclass(frozen=True)
 class _ScriptReader:
-    """Reads script files, as of a time or of the files' own times."""
-
     known_instances: KnownInstances
     options: FileOptions
     notes: list[str]

@@ -293,7 +293,6 @@ class ServerEvidence:
         }
 
     def _role(self, instance: str) -> str | None:
-        """Return the role of an instance in its availability group, or None if it is unknown."""
         rows = self.rows.get("availability_replicas", ())
         local = (row["role_desc"] for row in rows if row["instance_name"] == instance and row["is_local"])
         return next(local, None)
@@ -364,7 +363,6 @@ class ServerEvidence:
 
     @cached_property
     def _by_unit(self) -> dict[str, dict[Unit, list[TableRow]]]:
-        """The rows of views by instance and database, once any were asked for."""
         return {}
 
     def list_refusals(self) -> list[ExportRefusal]:

@@ -46,7 +46,6 @@ def path_blocks(
 
 
 def _hop(hop: PathHop, hop_path: HopPath) -> Words:
-    """Write the place of a hop, its step and route, and the decision on the message."""
     by = [] if hop.matching_step is None else [f"step {int(hop.matching_step)}"]
     by += [] if hop.route_name is None else [f"route {quote(hop.route_name)}"]
     by += [] if hop.rerouted_from is None else [f"led back here by route {quote(hop.rerouted_from)}"]
@@ -55,7 +54,6 @@ def _hop(hop: PathHop, hop_path: HopPath) -> Words:
 
 
 def _rest(hop: PathHop, hop_path: HopPath) -> str:
-    """Write the rest of a hop after its outcome: the target or the reason."""
     if hop.outcome in LEAVES:
         return f" to {quote(hop.address)} ({hop.reason})"
     if hop.outcome is Outcome.DELIVERED:
@@ -114,11 +112,16 @@ def _state_reply(followed: FollowedMessage, path: PathWithReturn) -> Parts:
     if stuck is None:
         return [", and a reply ", TonedText("comes back", Tone.GOOD), "."]
     clause = _END_CLAUSES[stuck.ending](stuck)
-    return [", but ", TonedText("no reply comes back", Tone.BAD), ": ", mark_outcome(stuck.ending), f", it {clause}."]
+    return [
+        ", but ",
+        TonedText("no reply comes back", Tone.BAD),
+        ": ",
+        mark_outcome(stuck.ending),
+        f", it {clause}.",
+    ]
 
 
 def _state_lost(judged: JudgedPath) -> Parts:
-    """Return the sentence on an acknowledgement that does not come back."""
     failing_reply = next(possible_path for possible_path in judged.failing_paths if possible_path.is_return)
     ending = f", it {_end_clause(failing_reply)}"
     if failing_reply.hop_path.ending is Ending.DELIVERED:
@@ -132,9 +135,10 @@ def _state_lost(judged: JudgedPath) -> Parts:
 
 
 def _state_spared(possible_path: PossiblePath) -> Parts:
-    """Return the sentence on a path that fails while another partner of the same route delivers."""
     is_return, clause = possible_path.is_return, _end_clause(possible_path)
-    subject = "an acknowledgement that takes the other partner" if is_return else "a message that takes its partner"
+    subject = (
+        "an acknowledgement that takes the other partner" if is_return else "a message that takes its partner"
+    )
     end: Ending | PathEnd = possible_path.end
     if end is PathEnd.NO_RETURN_PATH:
         end = possible_path.hop_path.ending

@@ -97,7 +97,6 @@ def summarize_run(done: Run) -> Document:
 
 
 def _compare_outcomes(row: ReadRow, earlier: EarlierRun | None) -> Iterator[Block]:
-    """Yield the outcomes of a run, compared with the previous run of its mode."""
     counts = row["outcome_counts"]
     if earlier is None:
         yield _count_table("Outcomes", "outcome", row)
@@ -169,7 +168,6 @@ def _run_facts(row: ReadRow) -> Iterator[LabelledFact]:
 
 
 def _count_table(title: str, column: str, row: ReadRow) -> DataTable:
-    """Return the counts of a run by outcome or reason, the largest first."""
     rows = [_counted(name, number, row) for name, number in _largest_first(row[f"{column}_counts"])]
     return DataTable(make_columns((column, "messages", "share"), ("messages", "share")), rows, title)
 
@@ -187,7 +185,6 @@ def _version(versions: Mapping[str, int | None], name: str) -> str:
 
 
 def _list_settings(value: Any, key: str) -> Iterator[LabelledFact]:
-    """Yield the keys of a configuration, with dots, and their values."""
     if isinstance(value, dict):
         for name in sorted(value):
             yield from _list_settings(value[name], f"{key}.{name}" if key else name)
@@ -212,7 +209,6 @@ def _listed_row(row: ReadRow, length: int) -> tuple[Cell, ...]:
 
 
 def _say_not_passed_on(row: ReadRow) -> Cell:
-    """Return the outcomes of messages that were not passed on, with their numbers."""
     counts = {**row["outcome_counts"], REJECTED: row["rows_rejected"]}
     stuck = {name: number for name, number in _largest_first(counts) if number and name not in ON_ITS_WAY}
     if not stuck:
@@ -222,7 +218,6 @@ def _say_not_passed_on(row: ReadRow) -> Cell:
 
 
 def _shortest_beginning(ids: Sequence[str]) -> int:
-    """Return the number of characters that distinguish ids, at least six."""
     different = set(ids)
     longest = max(map(len, different))
     return next(
@@ -242,7 +237,6 @@ def _largest_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def _counted(name: str, number: int, row: ReadRow) -> tuple[Cell, ...]:
-    """Return a count of a run with its share of the messages that were resolved."""
     return name, number, _share(number / (row["rows_resolved"] or 1))
 
 

@@ -85,7 +85,6 @@ def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits |
 
 
 def _state_trial(done: Check) -> str | None:
-    """State the effect of scripts, or return None without scripts."""
     if done.trial is None or done.with_scripts is None:
         return None
     return done.trial.state(script.file for script in done.with_scripts.evidence.log.scripts)
@@ -311,7 +310,6 @@ def _state_script(script: ScriptRead) -> str:
 
 
 def _state_uncounted(evidence: FileEvidence) -> Iterator[str]:
-    """Yield the number of ignored rows of each view."""
     for view, rows in evidence.log.rows_read.items():
         whats = {
             "rejected": evidence.log.rows_rejected,
@@ -372,7 +370,6 @@ def as_report(done: Check) -> Report:
 
 
 def _extent(done: Check) -> str:
-    """Return the number of waiting messages and the decision time, with the names of tried scripts."""
     counts = state_counts(done.described)
     scripts = (
         []
@@ -394,7 +391,6 @@ def _endings(done: Check) -> list[str]:
 
 
 def _not_known(done: Check) -> Iterator[str]:
-    """Yield sentences on gaps, rejected rows and notes, with those of tried scripts."""
     yield from map(gap_sentence, (done.with_scripts or done).gaps)
     yield from _refusals(done)
     # The notes of tried scripts come after those of the files.
@@ -404,7 +400,6 @@ def _not_known(done: Check) -> Iterator[str]:
 
 
 def _flows(results: Sequence[MessageResult], endings: Sequence[str]) -> tuple[MessageFlow, ...]:
-    """Return the messages by sender, service and result, the most first."""
     enqueued: dict[MessageFlow, list[int]] = defaultdict(list)
     for result, ending in zip(results, endings, strict=True):
         enqueued[_uncounted_flow(result, ending)].append(micros_of(result.row["enqueue_time"]))
@@ -422,7 +417,6 @@ def _uncounted_flow(result: MessageResult, ending: str) -> MessageFlow:
 
 
 def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
-    """Return the reason and the instance of a message's end, each None if it is unknown."""
     path, verdict = result.path, result.verdict
     if path is None or verdict is None:
         return None, result.row["instance_name"]
@@ -435,7 +429,6 @@ def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
 
 
 def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
-    """Yield the problems in their printed form, each with its evidence."""
     ends = {id(result): ending for result, ending in zip(done.results, endings, strict=True)}
     report = _Report(done, ReportLimits(remedies=None))
     shown = [problem for problem in find_problems(done.groups) if problem.kind is not ProblemKind.NOTHING]

@@ -144,7 +144,6 @@ class BearingFindings:
 
     @cached_property
     def _objects(self) -> frozenset[str | None]:
-        """The names that findings are about."""
         return frozenset(name for _, _, name in self._by_place)
 
 
@@ -182,7 +181,6 @@ def _databases_on(possible_path: PossiblePath) -> set[tuple[str, str | None]]:
 
 
 def _databases_at(hop: PathHop) -> Iterator[str]:
-    """Yield the sending database and the holders of the service at a hop."""
     decision = None if hop.verdict is None else hop.verdict.decision
     if decision is not None:
         yield decision.first.scope
@@ -190,7 +188,6 @@ def _databases_at(hop: PathHop) -> Iterator[str]:
 
 
 def _brokers(group: MessageGroup) -> set[str]:
-    """Return the broker instances that the messages are bound to, and their acknowledgements."""
     return_verdicts = (
         (hop.verdict for possible_path in group.path.return_paths for hop in possible_path.hop_path.hops)
         if group.path is not None
@@ -212,7 +209,6 @@ def _names(group: MessageGroup) -> set[str | None]:
 
 
 def _codes_of_requests(verdict: Verdict | None) -> tuple[str, ...]:
-    """Return the codes of findings about a request for a route."""
     is_needless = verdict is not None and verdict.decision is not None and bool(verdict.decision.last.holders)
     return (_LOST_REQUESTS, _NEEDLESS_REQUESTS) if is_needless else (_LOST_REQUESTS,)
 
@@ -404,7 +400,6 @@ def _try(
     options: FileOptions,
     at: datetime | None,
 ) -> Check:
-    """Decide the messages once more, with scripts in force as of the newest time of all."""
     last = max(estate.times.values())
     evidence = try_scripts(estate.evidence, scripts, options, moment_of(last))
     changed = CheckedEstate.of(evidence, {**dict.fromkeys(evidence.instances, last), **estate.times})
@@ -427,7 +422,6 @@ def find_notes(done: Check) -> list[str]:
 
 
 def _note_older_exports(done: Check) -> Iterator[str]:
-    """Yield a note on each instance on a path of messages that was exported long before their sender."""
     passed_pairs = {
         (message_group.first.case.instance, hop.instance_name)
         for message_group in done.groups

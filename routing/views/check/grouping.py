@@ -246,8 +246,6 @@ class _PathNumbers:
 
 
 class _NearMissesAndRemedies(NamedTuple):
-    """The near misses of messages, and their remedies."""
-
     near_misses: SharedTuple[NearMiss] = NOTHING_NEAR
     remedies: tuple[Remedy, ...] = ()
 
@@ -291,8 +289,6 @@ def _by_case(results: Iterable[MessageResult]) -> dict[MessageCase, list[Message
 
 
 class _Adviser:
-    """Finds near misses and remedies for messages."""
-
     def __init__(self, checked: CheckedEstate, estate: AdviceEstate) -> None:
         self._checked, self._estate = checked, estate
         self._statuses = StatusAdviser(checked, estate)
@@ -345,7 +341,6 @@ class _Adviser:
         return helped._replace(remedies=()) if is_contradicted else helped
 
     def _correct_loopback(self, case: MessageCase, verdict: Verdict) -> _NearMissesAndRemedies:
-        """Find the remedy for a case that may leave for the sender's own machine."""
         sender, route = RemedyPlace(case.instance, case.scope), verdict.route_name
         remedy = lead_from_loopback(RouteUse(self._estate, verdict.address, case.service, sender, route))
         return _NearMissesAndRemedies(remedies=() if remedy is None else (remedy,))

@@ -140,7 +140,6 @@ def name_result(result: MessageResult) -> str:
 
 
 def _state_decision(group: MessageGroup) -> Iterator[str]:
-    """Yield the step and the route that decided, with SQL Server's number of the reason."""
     verdict = group.verdict
     if verdict is None:
         return
@@ -155,7 +154,6 @@ def _state_decision(group: MessageGroup) -> Iterator[str]:
 
 
 def _state_brokers(brokers: Counter[str | None]) -> str:
-    """Return the broker instances that messages are bound to, with counts if there are several."""
     if set(brokers) == {None}:
         return "bound to no broker instance"
     ids = Counter({named(broker): number for broker, number in brokers.items() if broker is not None})
@@ -249,7 +247,6 @@ def _state_finding(finding: LintFinding) -> str:
 def _list_paths(
     number: int, problem: MessageProblem, knowledge: EstateKnowledge, places: EvidencePlaces, limits: ReportLimits
 ) -> Iterator[Block]:
-    """Yield the path of each group that leaves its instance, each path once."""
     for group in problem.groups if limits.evidence is None else problem.groups[: limits.evidence]:
         if group.path is None:
             continue
@@ -324,7 +321,6 @@ def list_needed(
 
 
 def _state_unread(address: str, knowledge: EstateKnowledge, views: str) -> str:
-    """Return a sentence on an address that no known instance has, by the instances of its machine."""
     maybe = ", ".join(map(named, knowledge.may_be_at(address)[:_FEW]))
     if maybe:
         return (

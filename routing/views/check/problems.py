@@ -155,7 +155,6 @@ def _name_cause(group: MessageGroup) -> object:
 
 
 def _sum_advice(groups: Sequence[MessageGroup]) -> list[GroupAdvice]:
-    """Return the advice of groups that have the same, with the messages of all of them."""
     counts = [sum(group.advice[at].count for group in groups) for at in range(len(groups[0].advice))]
     return [replace(advice, count=number) for advice, number in zip(groups[0].advice, counts, strict=True)]
 
@@ -224,12 +223,10 @@ def state_cause(group: MessageGroup) -> str:
 
 
 def _cause_by_rules(group: MessageGroup) -> str | None:
-    """Return the cause of the first remedy that the rules require, or None."""
     return next((advice.remedy.cause for advice in group.advice if advice.is_of_routes), None)
 
 
 def _find_reason(group: MessageGroup) -> Reason | None:
-    """Return the reason that keeps messages at the hop of their end."""
     failure = None if group.path is None else group.path.first_failure
     if failure is not None:
         return failure.hop_path.reason if failure.hop_path.reason is not None else Reason.ROUTING_LOOP
@@ -289,7 +286,6 @@ def state_answer(
 
 
 def _state_refused(problems: Sequence[MessageProblem], total: int, log: ReadLog) -> str:
-    """State which rows and files of the queues cannot be read, then the rest."""
     files = [f"the queue in {quote(file)}" for file in log.unread_queues]
     if len(files) > 1:
         files = [f"{files[0]} and {count(len(files) - 1, 'more queue')}"]
@@ -304,7 +300,6 @@ def _state_refused(problems: Sequence[MessageProblem], total: int, log: ReadLog)
 
 
 def _state_messages(problems: Sequence[MessageProblem], total: int) -> str:
-    """State how many messages are stuck, and the worst of what else is wrong."""
     if total == 0:
         return "No message waits in the transmission queues."
     kinds = count_kinds(problems)
@@ -334,7 +329,6 @@ def _state_messages(problems: Sequence[MessageProblem], total: int) -> str:
 
 
 def _count_unknown_ends(problems: Iterable[MessageProblem]) -> int:
-    """Count the messages that are on their way to an unknown end."""
     on_their_way = (problem for problem in problems if problem.kind is ProblemKind.NOTHING)
     return sum(result.end == NOT_KNOWN for problem in on_their_way for result in problem.combined_group.results)
 
@@ -372,7 +366,6 @@ def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str
 
 
 def _state_kinds(problems: Sequence[MessageProblem], stuck: int) -> str:
-    """State the numbers of stuck messages that are dropped or have a failing connection."""
     kinds = count_kinds(problems)
     dropped, failing = kinds[ProblemKind.DROPPED], kinds[ProblemKind.CONNECTION_FAILS]
     parts = []
@@ -392,7 +385,6 @@ def _is_not(number: int) -> str:
 
 
 def _count_connections(problems: Sequence[MessageProblem]) -> int:
-    """Count the addresses that instances do not reach."""
     groups = [
         group for problem in problems if problem.kind is ProblemKind.CONNECTION_FAILS for group in problem.groups
     ]
@@ -427,7 +419,6 @@ def state_counts(done: Check) -> str:
 
 
 def _state_ends(done: Check) -> str:
-    """State the ends of messages that leave their instance and are not acknowledged."""
     ends = Counter(
         result.path.end for result in done.results if result.path is not None and result.path.failing_paths
     )

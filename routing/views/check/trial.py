@@ -134,7 +134,6 @@ def _effect(*, is_stuck: bool, was_stuck: bool) -> str:
 
 
 def _find_stuck(results: Sequence[MessageResult], groups: Iterable[MessageGroup]) -> frozenset[int]:
-    """Return the places of results in groups that are stuck."""
     stuck = {id(result) for group in groups if group.kind in STUCK_KINDS for result in group.results}
     return frozenset(number for number, result in enumerate(results) if id(result) in stuck)
 

@@ -69,7 +69,6 @@ def compare_messages(messages: Table, dialogs: Table | None, sides: DiffSides) -
 
 
 def _files_with(rows: pyarrow.dataset.Dataset, selections: Iterable[Only]) -> pyarrow.dataset.Dataset:
-    """Return the files of messages that may hold affected ones."""
     condition: Any = None
     for only in selections:
         file_condition = condition_of(rows, only)
@@ -78,7 +77,6 @@ def _files_with(rows: pyarrow.dataset.Dataset, selections: Iterable[Only]) -> py
 
 
 def _find_services(messages: Table, only: Only) -> Iterator[str]:
-    """Yield the services that messages with some values by column are for."""
     shape = shape_of(messages, "messages")
     if "from_service_name" not in shape:
         return
@@ -116,7 +114,6 @@ def _add_dialogs(affected: AffectedServices, messages: Table, dialogs: Table, fi
 
 
 def _find_changing_dialogs(dialogs: Table, first: int, last: int) -> Any:
-    """Return the folded ids of conversations with a dialog that is acknowledged or expires between two times."""
     import pyarrow
     import pyarrow.compute as pc
 

@@ -47,7 +47,6 @@ def make_document(done: Diff) -> Document:
 
 
 def _state_answers(done: Diff) -> Iterator[Block]:
-    """Yield a sentence each for changes for the worse, improvements, and other changes."""
     if not done.changed:
         yield Paragraph(f"None of {count(done.compared, 'message')} {_known_to(done, 'change')}.")
         return
@@ -80,7 +79,6 @@ def _known_to(done: Diff, verb: str) -> str:
 
 
 def _state_unaddressed(done: Diff) -> Iterator[Block]:
-    """Yield the instances whose messages may change unseen."""
     if done.unaddressed:
         names = join_words(map(named, done.unaddressed))
         yield Paragraph(
@@ -89,7 +87,6 @@ def _state_unaddressed(done: Diff) -> Iterator[Block]:
 
 
 def _state_changes(head: str, rows: Sequence[ReadRow], verbs: tuple[str, str]) -> Words:
-    """Return a sentence with the known new ends of messages, most frequent first."""
     becoming = Counter[tuple[str, str | None]]()
     for row in rows:
         columns = "outcome", "reason"
@@ -105,7 +102,6 @@ def _state_changes(head: str, rows: Sequence[ReadRow], verbs: tuple[str, str]) -
 
 
 def _state_rest(done: Diff) -> str:
-    """State the number of compared messages, and the other differences."""
     if not (done.counts or done.routes or done.findings):
         return "No route in force differs, and no lint finding appears or disappears."
     appeared = sum(row["change"] == COMES for row in done.findings)
@@ -129,7 +125,6 @@ def _state_rest(done: Diff) -> str:
 
 
 def _compared_sides(done: Diff) -> Iterator[Block]:
-    """Yield the two sides that are compared, each with its time."""
     yield Paragraph("")
     for name, one_side in (("before", done.before), ("after", done.after)):
         yield LabelledFact(name, f"{one_side.label}, as of {format_time(one_side.moment)}")
@@ -181,7 +176,6 @@ def _end(row: ReadRow, name: str) -> Iterator[str | TonedText]:
 
 
 def _key(row: ReadRow) -> Words:
-    """Write the place of messages that change, and their decision on each side."""
     sender = _join_names(row, "instance_name", "database_name")
     messages = f"{count(row['messages'], 'message')} of {sender} to service {_text(row['to_service_name'])}: "
     return (messages, *_decision(row, "before"), " → ", *_decision(row, "after"), _part(row))
@@ -196,7 +190,6 @@ def _part(row: ReadRow) -> str:
 
 
 def _decision(row: ReadRow, before_or_after: str) -> Iterator[str | TonedText]:
-    """Yield a decision in a few words."""
     outcome, reason, route, address, mirror, database = (
         row[f"{name}_{before_or_after}"]
         for name in ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
@@ -215,14 +208,12 @@ def _decision(row: ReadRow, before_or_after: str) -> Iterator[str | TonedText]:
 
 
 def _route(row: ReadRow) -> Words:
-    """Write the differences of a route."""
     before, after = list_differences(row, "before"), list_differences(row, "after")
     values = " → ".join(difference for difference in (before, after) if difference is not None)
     return f"{row['change']}: {row['name']} of {_join_names(row, 'instance_name', 'database_name')}: {values}"
 
 
 def _finding(row: ReadRow) -> Words:
-    """Write a finding of lint, with its place."""
     place = _join_names(row, "instance_name", "database_name", "object")
     return f"{row['code']} {row['severity']}, {place}: {row['message']}"
 

@@ -127,7 +127,6 @@ def replace_table(
 
 
 def _write_by_spark(opener: TableOpener, place: TableLocation, why: UnreadableTable, rows: pyarrow.Table) -> Table:
-    """Write changed messages of tables that are in memory by Spark."""
     spark = opener.start_for("--out", "written", why)
     from routing.delta import spark_tables
     from routing.tables import frames
@@ -283,7 +282,6 @@ def diff(
 
 
 def _read_keys(messages: Table) -> list[SentKey]:
-    """Return the distinct keys of messages."""
     names = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
     groups = open_traffic(messages, "messages").groups((*names, "from_service_name")).rows()
     return [
@@ -294,7 +292,6 @@ def _read_keys(messages: Table) -> list[SentKey]:
 
 
 def _known_instances(one_side: OneSide) -> list[str]:
-    """Return the instances that a side's tables name."""
     tables = (one_side.settings[key].values["instance_name"] for key in ("instances", "databases"))
     return list(dict.fromkeys(name for names in tables for name in names))
 
@@ -319,7 +316,6 @@ def _traffic(
 
 
 def _read_dialogs_of_sides(dialogs: Table | None, diff_sides: DiffSides) -> Sequence[TableColumns | None]:
-    """Read for each side the rows of dialogs that may be at fault or cause a finding at its time."""
     if dialogs is None:
         return None, None
     first = read_traffic(dialogs, "dialogs", diff_sides.before.at)
@@ -351,7 +347,6 @@ def _compare_in_arrow(
     location: TableLocation | None,
     writer: LocalTable | UnreadableTable | None,
 ) -> MessageChanges:
-    """Compare messages of tables that Arrow reads."""
     from routing.views.diff.arrow_diff import ChangedMessages, compare_messages
 
     messages = traffic["messages"]
@@ -374,7 +369,6 @@ def _compare_in_spark(
     with_messages: bool,
     location: TableLocation | None,
 ) -> tuple[MessageChanges, FrameCache | None]:
-    """Compare many messages, or messages of tables that only Spark can read."""
     from routing.run_context import ResolveOptions
     from routing.tables.cached_frames import released_on_failure
     from routing.views.diff import spark_diff

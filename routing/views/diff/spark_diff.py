@@ -133,7 +133,6 @@ def _find_affected(messages: DataFrame, sides: DiffSides) -> Sequence[Only] | No
 
 
 def _check(traffic: SideMessages, sides: tuple[OneSide, OneSide]) -> tuple[CheckedInputs, CheckedInputs]:
-    """Check both sides. Raises InputError."""
     before, after = sides
     dialogs = None if traffic.dialogs is None else conform(traffic.dialogs, "dialogs")
     with naming(before.label):
@@ -159,7 +158,6 @@ def _has(values: Only) -> Column:
 
 
 def _write(changed: DataFrame, location: TableLocation) -> DataFrame:
-    """Write the changed messages in one commit, and read them as stored. Raises StorageError."""
     spark_tables.overwrite(changed, OUT, location, DIFF_JOB, MESSAGE_CHANGES.optional())
     spark = changed.sparkSession
     return spark_tables.snapshots(ExistingSession(spark), {OUT: location})[OUT].read(spark)

@@ -86,7 +86,6 @@ def state_outcome(message: DecidedMessage) -> Words:
 
 
 def _state_reroute(message: DecidedMessage) -> str:
-    """State that a route of the sender led the message back to msdb, if one did."""
     name, database = message.verdict["rerouted_from"], message.verdict["database_name"]
     if name is None:
         return ""
@@ -94,7 +93,6 @@ def _state_reroute(message: DecidedMessage) -> str:
 
 
 def _consequence(message: DecidedMessage) -> str:
-    """State the consequence for the message."""
     verdict = message.verdict
     if verdict["outcome"] != Outcome.DELAYED:
         return ""
@@ -275,7 +273,6 @@ def _reason(message: DecidedMessage) -> Iterator[Block]:
 
 
 def _path(followed: FollowedMessage | None) -> Iterator[Block]:
-    """Yield the ending of a message that may leave its instance."""
     if followed is not None and len(followed.paths) == 1:
         yield LabelledFact("path", state_path(followed, followed.paths[0]))
     elif followed is not None:
@@ -321,7 +318,6 @@ def _describe_step(step: ReadRow) -> Block:
 
 
 def _list_outcome(step: ReadRow, scope: str | None) -> Iterator[Block]:
-    """Yield the line that ends the path, with SQL Server's number."""
     outcome, number = str(step["outcome"] or ""), error_number(step["reason"], scope)
     numbered = "" if number is None else f" (SQL Server's number: {number})"
     yield Paragraph("")

@@ -193,7 +193,6 @@ def _message_lines(judged: JudgedQuestion) -> list[Line]:
 
 
 def _time(judged: JudgedQuestion) -> str:
-    """Return the word for the source of the decision time."""
     if judged.question.as_of is not None:
         return "AS_OF"
     if judged.question.is_described:
@@ -202,7 +201,6 @@ def _time(judged: JudgedQuestion) -> str:
 
 
 def _broker_line(judged: JudgedQuestion) -> Line:
-    """Return the line on the source of the broker instance."""
     message, dialog = judged.message, judged.dialog
     broker = bound_broker(message, dialog)
     if broker is None:

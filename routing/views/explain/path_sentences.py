@@ -266,7 +266,6 @@ def _own_address(line: Line) -> str:
 
 
 def _request_path(line: Line) -> str:
-    """State the services that exchange the request for the route, and if it is in vain."""
     sender = f"{quote_name(line['database_name'])} of {quote_name(line['instance_name'])}"
     request_words = f"the request for a route goes from {sender} to service {quote_name(line['service_name'])}"
     if line["count"] > 1:
@@ -279,7 +278,6 @@ def _request_path(line: Line) -> str:
 
 
 def _request_hop(line: Line) -> str:
-    """State the decision of one instance on the request."""
     by = [] if line["step"] is None else [f"step {line['step']}"]
     by += [] if line["name"] is None else [f"route {quote_name(line['name'])}"]
     is_sent = line["outcome"] in LEAVES
@@ -288,7 +286,6 @@ def _request_hop(line: Line) -> str:
 
 
 def _request_end(line: Line) -> str:
-    """Write the end of one path of the request."""
     finding, instance = line["finding"], line["instance_name"]
     if finding == Ending.DELIVERED:
         return f"it arrives in database {quote_name(line['database_name'])} of {quote_name(instance)}"
@@ -334,7 +331,6 @@ def _to(address: str | None) -> str:
 
 
 def _status(line: Line) -> str:
-    """Write SQL Server's status and its agreement with the outcome."""
     parts = [] if line["outcome"] is None else [line["outcome"] + _to(line["address"])]
     parts += [] if line["error_number"] is None else [str(line["error_number"])]
     parts += [] if line["status_text"] is None else [quote_name(line["status_text"], _LONGEST_STATUS)]
@@ -365,7 +361,6 @@ def _outcome(line: Line) -> str:
 
 
 def _end(line: Line) -> str:
-    """Write outcome, reason and target."""
     if line["outcome"] is None:
         return "depends on the dialog"
     end = f"{line['outcome']}, {line['reason']}"

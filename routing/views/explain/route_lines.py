@@ -175,7 +175,6 @@ def _reasons(
 
 
 def _finding(candidate: Candidate, search: ShownSearch) -> str:
-    """Return the word for the state of a route that matches in a step."""
     if search.stop is None or comes_before(search.stop, candidate.step):
         return LATER
     # With a pending request the search has passed step 4.

@@ -114,7 +114,6 @@ def ask(
 
 
 def _words(kind: str, texts: Iterable[str], vocabulary: Iterable[Word]) -> tuple[str, ...]:
-    """Convert words to the case of the tables. Raises QuestionError."""
     words = [str(word) for word in vocabulary]
     for text in texts:
         if text.upper() not in words:
@@ -169,7 +168,6 @@ def select(
 def _list_first(
     messages: TrafficTable, only: Filter, message_filter: MessageFilter, outcomes: set[str]
 ) -> list[TableRow]:
-    """Return the messages to be listed: the oldest of each rank, or of all."""
     if message_filter.oldest:
         return list(messages.rows(READ, only=only, order=_ORDER, limit=message_filter.limit).dicts())
     rows: list[TableRow] = []
@@ -191,7 +189,6 @@ def _find_levels(rows: Sequence[ReadRow]) -> Filter:
 
 
 def _count(messages: TrafficTable, names: Sequence[str], only: Filter) -> list[ReadRow]:
-    """Return the number of messages by columns."""
     groups = messages.groups(names, only=only).rows().dicts()
     return [{"messages" if name == COUNT else name: value for name, value in row.items()} for row in groups]
 
@@ -199,7 +196,6 @@ def _count(messages: TrafficTable, names: Sequence[str], only: Filter) -> list[R
 def _find_oldest_stuck(
     messages: TrafficTable, only: Filter, listed_rows: Sequence[ReadRow], outcomes: Collection[str]
 ) -> datetime | None:
-    """Return the enqueue time of the oldest stuck message, or None without one."""
     times: dict[str, datetime] = {}
     for row in listed_rows:
         # The first listed message of an outcome is its oldest.

@@ -267,7 +267,6 @@ def _age(enqueue_time: datetime, now: int) -> int:
 
 
 def _make_row(row: ReadRow, status: ReadRow | None, now: int) -> TableRow:
-    """Return a message in the columns of a list."""
     since = row["decided_at"] if row["outcome"] == Outcome.DELAYED else None
     listed_row = {**row, "age_seconds": _age(row["enqueue_time"], now), "delayed_since": since}
     if status is not None:

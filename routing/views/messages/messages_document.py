@@ -55,7 +55,6 @@ def _count_departed(done: MessageList) -> int:
 
 
 def _state_stuck(done: MessageList) -> Words:
-    """Return the sentence with the number of stuck messages, their age and reasons."""
     counts = [row for row in done.counts if _is_stuck(row)]
     stuck = sum(row["messages"] for row in counts)
     # This list does not follow messages that left their instance.
@@ -79,7 +78,6 @@ def _state_stuck(done: MessageList) -> Words:
 
 
 def _state_checked(done: MessageList) -> Iterator[Block]:
-    """Yield when the delayed messages were last checked, if runs do that."""
     if done.last_checked is not None and any(row["outcome"] == Outcome.DELAYED for row in done.counts):
         yield Paragraph(f"The delayed messages were last checked as of {_time(done.last_checked)}.")
 
@@ -89,7 +87,6 @@ def _time(time: datetime) -> str:
 
 
 def _state_others(done: MessageList) -> Iterator[Block]:
-    """Yield the numbers of messages that are not stuck, by outcome and reason."""
     not_stuck = [row for row in done.counts if not _is_stuck(row)]
     if not_stuck:
         counts = ", ".join(f"{row['messages']:,} {row['outcome']} {row['reason']}" for row in not_stuck)
@@ -102,7 +99,6 @@ def _state_others(done: MessageList) -> Iterator[Block]:
 
 
 def _list_reasons(done: MessageList) -> Iterator[Block]:
-    """Yield the numbers of stuck messages for each of many reasons."""
     counts = [(row["outcome"], row["reason"], row["messages"]) for row in done.counts if _is_stuck(row)]
     if len(counts) > _FEW:
         yield DataTable(make_columns(("outcome", "reason", "messages"), ["messages"]), counts, "Stuck messages")
@@ -118,7 +114,6 @@ def _missing(done: MessageList) -> Iterator[Block]:
 
 
 def _state_nothing(done: MessageList) -> str:
-    """State why no message is listed."""
     if done.queued_messages is not None and not done.exported:
         return "No export of a transmission queue was imported, so no waiting messages are known."
     if done.queued_messages == 0:
@@ -134,7 +129,6 @@ def _state_nothing(done: MessageList) -> str:
 
 
 def _list_groups(done: MessageList) -> Iterator[Block]:
-    """Yield a table for each group of messages, with the number of further ones."""
     of_group: dict[tuple[str, ...], list[ReadRow]] = {}
     for row in done.messages:
         of_group.setdefault(_group_of(row), []).append(row)
@@ -151,7 +145,6 @@ def _list_groups(done: MessageList) -> Iterator[Block]:
 
 
 def _state_unlisted(done: MessageList) -> Iterator[Block]:
-    """Yield the number of messages that are not listed."""
     unlisted = done.total - len(done.messages)
     if unlisted:
         yield Paragraph(f"and {unlisted:,} more; --limit N lists more")
@@ -237,7 +230,6 @@ def _status_texts(done: MessageList) -> Iterator[Block]:
 
 
 def _event_or_text(row: ReadRow) -> str | None:
-    """Write an event's outcome and next hop, or a status's text, without its number."""
     if row["status_outcome"] is None:
         text: str | None = row["status_text"]
         return text

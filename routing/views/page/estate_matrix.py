@@ -81,7 +81,6 @@ def matrix_of(flows: Iterable[MessageFlow], places: Iterable[EstateInstance]) ->
 
 
 def _titles(ranked: Sequence[str], most: int, noun: str, plural: str | None = None) -> dict[str, str]:
-    """Return each name's title: its own among the first, one for all others together."""
     others_title = count(len(ranked) - most, noun, plural)
     return {name: name if place < most else others_title for place, name in enumerate(ranked)}
 

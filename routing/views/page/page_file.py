@@ -45,7 +45,6 @@ def check_place(file: str) -> Path:
 
 
 def _why_not(place: Path) -> str | None:
-    """Return the reason why a page cannot be written to a path, or None."""
     folder = place.parent
     if not folder.is_dir():
         return "there is no such folder"

@@ -120,7 +120,6 @@ def _pick(pick: BalancedInstance) -> tuple[Any, ...]:
 
 
 def _judged(balance: DialogBalance) -> str:
-    """Return the span of time, and if the shares are fair."""
     since = None if balance.since is None else f"since {instant(balance.since)}"
     until = None if balance.until is None else f"until {instant(balance.until)}"
     span = " ".join(word for word in (since, until) if word)
@@ -190,7 +189,6 @@ def _problems(report: Report) -> PageSection:
 
 
 def _troubles(troubles: Sequence[EstateTrouble]) -> PageSection:
-    """Describe the troubles that no waiting message shows, the worst first."""
     parts = [
         PageSection(
             *(f"trouble-{number}", shown(_title(trouble), _LONGEST_TITLE), ""),
@@ -306,7 +304,6 @@ def _of_messages(
 
 
 def _observed(observed: ObservedCounts) -> PageSection:
-    """Compare SQL Server's decisions with the rules, as counted by the last reconciliation."""
     kinds = [str(kind) for kind in PairClass]
     instances = sorted({instance for instance, _ in observed.classes})
     rows = [[name, *(observed.classes.get((name, kind), 0) for kind in kinds)] for name in instances]

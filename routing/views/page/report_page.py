@@ -85,7 +85,6 @@ def advice_of(reason: str) -> tuple[tuple[int, ...], str]:
 
 
 def _advice(cube: ReportCube) -> dict[str, tuple[str, str]]:
-    """Return SQL Server's numbers and the advice, by the reasons that messages are stuck for."""
     reasons = {cell.reason for cell in cube.cells if cell.reason and cell.ending in STUCK}
     advice_by_reason = {reason: advice_of(reason) for reason in reasons}
     return {reason: (", ".join(map(str, numbers)), text) for reason, (numbers, text) in advice_by_reason.items()}
@@ -144,7 +143,6 @@ def _description(picture: Picture) -> str:
 
 
 def _tiles(report: Report) -> list[ReadRow]:
-    """Return each ending that there is, with its share of all messages."""
     whole = sum(report.endings.values())
     counted = [(word, report.endings[word]) for word in ENDINGS if word in report.endings]
     return [
@@ -169,7 +167,6 @@ def _sentences(sentences: Sequence[str]) -> ReadRow:
 
 
 def _folded(cube: ReportCube) -> list[str]:
-    """List the notes on names that the page leaves out to stay small."""
     pairs = (("instances", cube.instances), ("services", cube.services))
     return [
         f"This page names {len(names.names):,} of {names.all:,} {kind}, and adds up all others."

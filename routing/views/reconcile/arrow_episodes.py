@@ -280,7 +280,6 @@ def _read_messages(messages: Table) -> Iterator[pyarrow.Table]:
 
 
 def _read_dialogs(dialogs: Table) -> Iterator[pyarrow.Table]:
-    """Read the dialogs that may change a decision, times as microseconds."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -341,6 +340,5 @@ def _with_plain_keys(rows: pyarrow.Table) -> pyarrow.Table:
 
 
 def _count_unobserved(messages: pyarrow.Table, episodes: pyarrow.Table | None) -> int:
-    """Return the number of ends of conversations with messages but no observation on their instance."""
     ends = messages.group_by(list(_SIDE)).aggregate([])
     return len(ends if episodes is None else ends.join(episodes.select(_SIDE), list(_SIDE), join_type="left anti"))

@@ -317,7 +317,6 @@ class BucketedEpisodes:
         return questions.judge_all(single_episodes.read_parts(bucket, _EPISODES_AT_ONCE))
 
     def _list_asking(self) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
-        """Yield the episodes that may ask for routes, as messages."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -367,7 +366,6 @@ class BucketedEpisodes:
 
 
 def _rows_of_one(episodes: pyarrow.Table, numbers: pyarrow.Array) -> pyarrow.Table:
-    """Return the episodes that ask a question by themselves."""
     import pyarrow.compute as pc
 
     return episodes.filter(pc.less(numbers, 0))
@@ -412,7 +410,6 @@ class JudgedTables:
 
 
 def _make_answers(judged: JudgedEpisodes, causes: Mapping[GroupAnswers, MismatchCause]) -> pyarrow.Table:
-    """Return the answers of questions, a row for each, by the names of the output."""
     import pyarrow
 
     of_groups = [causes.get(group.answers) for group in judged.groups]

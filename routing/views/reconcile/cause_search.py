@@ -335,7 +335,6 @@ class CauseSearch:
         return causes
 
     def _search(self, group: EpisodeGroup, lane: ObservedLane) -> MismatchCause | None:
-        """Return the first search that finds something."""
         instance = self.network.instances[lane.place.instance]
         return (
             find_near_name(group.answers, lane.place, instance, self.in_use)

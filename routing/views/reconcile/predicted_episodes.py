@@ -107,7 +107,6 @@ class EpisodePredictor:
         return EpisodePrediction(verdict, len(picks) if len(picks) > 1 else None, compared)
 
     def _alternatives(self, question: _Question) -> list[Verdict]:
-        """Return the verdicts of all broker instances that may be picked."""
         hops = question.message.hops_remaining
         return [question.keyed.verdict_of(decision, hops) for decision in question.decisions]
 
@@ -132,7 +131,6 @@ class EpisodePredictor:
         return tuple(changes), lcm(*map(len, decided)), asks
 
     def _ask(self, episode: ObservedEpisode) -> _Question | tuple[str, ...]:
-        """Return the message of an episode, or the codes that prevent a prediction."""
         codes = self._rejections(episode)
         if codes or episode.service is None or episode.is_initiator is None:
             return codes
@@ -171,7 +169,6 @@ class EpisodePredictor:
         return _Question(message, dialog, self.messages.keyed(message, dialog))
 
     def _rejections(self, episode: ObservedEpisode) -> tuple[str, ...]:
-        """Return the codes that prevent a prediction, as in ``rejected_messages``."""
         instance, conversation = self.messages.instances.get(episode.instance), episode.conversation
         database, is_known = episode.database, False
         if instance is not None:

@@ -63,7 +63,6 @@ def make_document(done: Reconciliation) -> Document:
 
 
 def _answer(done: Reconciliation) -> Words:
-    """State the number of observed episodes that SQL Server decided differently."""
     counts = done.by_class
     observed = sum(counts.values()) - counts[PairClass.NOT_OBSERVED]
     if not observed:
@@ -81,7 +80,6 @@ def _all_of(episodes: int) -> str:
 
 
 def _describe_causes(done: Reconciliation) -> Iterator[Block]:
-    """Yield the causes by their kind, the one that explains most episodes first."""
     totals: Counter[str] = Counter()
     for row in done.causes:
         totals[row["cause"]] += row["episodes"]

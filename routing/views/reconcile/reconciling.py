@@ -155,7 +155,6 @@ def _reconcile(
     metadata: str,
     with_rows: bool,
 ) -> Reconciliation:
-    """Reconcile tables, and replace the output if there is one. ``metadata`` is for its commit."""
     traffic = {key: tables[key] for key in TRAFFIC if key in tables}
     settings = read_settings(tables)
     refuse_faults(settings)

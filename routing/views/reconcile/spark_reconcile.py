@@ -75,7 +75,6 @@ def fold(observed: DataFrame, messages: DataFrame | None) -> tuple[DataFrame, in
 
 
 def _read(rows: DataFrame) -> DataFrame:
-    """Return the observations, times as microseconds, with ``is_arrival``."""
     is_arrival = F.col("source").isin(list(OF_ARRIVALS)) | F.coalesce("is_from_network", F.lit(False))
     observations = rows.withColumns(
         {
@@ -91,7 +90,6 @@ def _read(rows: DataFrame) -> DataFrame:
 
 
 def _with_services(rows: DataFrame, messages: DataFrame | None) -> DataFrame:
-    """Return the observations, each with its service if any observation or message has it."""
     if messages is not None:
         by_id = ["instance_name", "message_id"]
         # One service for each id.
@@ -102,7 +100,6 @@ def _with_services(rows: DataFrame, messages: DataFrame | None) -> DataFrame:
 
 
 def _episodes(rows: DataFrame) -> DataFrame:
-    """Return the episodes of observations."""
     in_order = [F.asc_nulls_last(name) for name in dict.fromkeys(ORDER)]
     by_side = Window.partitionBy(*SIDE).orderBy(*in_order)
     before = F.lag("observed_at").over(by_side)
@@ -203,7 +200,6 @@ class JudgedFrames:
 
 
 def _with_own(episodes: DataFrame, messages: DataFrame | None, dialogs: DataFrame | None) -> DataFrame:
-    """Add to episodes the columns of their messages and their dialog."""
     nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in _OWN}
     if messages is not None:
         read = read_brokers(messages, own="to_broker_instance")
@@ -222,7 +218,6 @@ def _with_own(episodes: DataFrame, messages: DataFrame | None, dialogs: DataFram
 
 
 def _may_change_decision() -> Column:
-    """Return True for dialogs that can change a decision."""
     return reduce(operator.or_, (F.col(name).isNotNull() for name in MATTERS))
 
 
@@ -231,7 +226,6 @@ def _prefixed(names: Sequence[str]) -> list[str]:
 
 
 def _with_conversation_end(rows: DataFrame) -> DataFrame:
-    """Add columns with the end of the conversation of each row."""
     ends = {
         "conversation_id": F.lower("conversation_id"),
         "database_name": spark_forms.empty_as_null(F.col("database_name")),
@@ -272,8 +266,6 @@ _OF_EPISODES = [f.name for f in RECONCILIATION if RENAMED.get(f.name, f.name) in
 
 @dataclass(frozen=True)
 class _AskedEpisodes:
-    """Episodes with a question for the rules: the columns of `_READ`, and the key."""
-
     network: EstateNetwork
     episodes: DataFrame
 
@@ -314,8 +306,6 @@ class _AskedEpisodes:
 
 @dataclass(frozen=True)
 class _Answers:
-    """Questions in their order, judged."""
-
     judged: JudgedEpisodes
     questions: Sequence[str]
 
@@ -329,7 +319,6 @@ class _Answers:
 
 
 def _first() -> Column:
-    """Return the first episode of a group, whole."""
     return F.min_by(F.struct(*_READ.names), F.struct("first_at", "conversation_id")).alias("first")
 
 
@@ -338,7 +327,6 @@ def _collect(rows: DataFrame) -> list[ReadRow]:
 
 
 def _rows(questions: DataFrame, answers: _Answers, causes: Mapping[GroupAnswers, MismatchCause]) -> DataFrame:
-    """Return the rows of ``reconciliation``."""
     spark, groups = questions.sparkSession, answers.judged.groups
     found_causes = [
         (place, causes[group.answers]) for place, group in enumerate(groups) if group.answers in causes
@@ -356,7 +344,6 @@ def _rows(questions: DataFrame, answers: _Answers, causes: Mapping[GroupAnswers,
 
 
 def _count_unobserved(messages: DataFrame | None, episodes: DataFrame) -> int:
-    """Count the ends of conversations in ``messages`` without an observation on their instance."""
     if messages is None:
         return 0
     by = ["instance_name", "conversation_id", "is_initiator"]

@@ -97,7 +97,6 @@ def _named(routes: TableColumns, now: int) -> dict[ChoiceScope, list[_Named]]:
 
 
 def _owners(databases: TableColumns) -> dict[str, str]:
-    """Return by broker instance the databases that have it, mostly one."""
     names_by_broker: dict[str, list[str]] = {}
     for instance, name, guid in databases.rows("instance_name", "name", "service_broker_guid"):
         broker = text.broker_id(guid)
@@ -171,7 +170,6 @@ _COMES_BACK = "its address is this instance: msdb routes dialogs with this id ag
 
 
 def _unreached(decision: Decision) -> _Why:
-    """Return the reason why open dialogs never reach a valid route: no search, or an end at another step."""
     search = decision.first
     if search.match is None:
         return BROKER_OFF, f"the broker of {quote_name(search.scope)} is off: its routes are not searched"
@@ -180,7 +178,6 @@ def _unreached(decision: Decision) -> _Why:
 
 
 def _behind_another(route: EstateRoute, decision: Decision) -> _Why | None:
-    """Return the reason why a route to a pickable id is not used, or None if it may be used."""
     search = decision.first
     if route.name == search.route_name:
         return None if decision.second is None else (COMES_BACK, _COMES_BACK)
@@ -242,7 +239,6 @@ def find_balances(choices: Iterable[InstanceChoice], dialogs: BalancedDialogs) -
 
 
 def _balance(choice: InstanceChoice, counted: Mapping[str, int]) -> DialogBalance:
-    """Return the balance of a scope, still without bands."""
     counts = [counted.get(broker, 0) for broker in choice.owners]
     expected = sum(counts) / len(counts) if counts else 0.0
     # If an id comes back, msdb may show some of its arrived dialogs. The other ids get fair shares of the rest.
@@ -259,7 +255,6 @@ def _balance(choice: InstanceChoice, counted: Mapping[str, int]) -> DialogBalanc
 
 
 def _why_no_band(counts: Sequence[int], other_brokers: Sequence[str]) -> str | None:
-    """Return the reason why there is no band, or None if there is one."""
     if other_brokers:
         return "dialogs got broker instances that do not compete by these routes: others were valid then"
     if not counts:

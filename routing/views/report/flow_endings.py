@@ -36,8 +36,6 @@ _UNKNOWN = FlowEnd(NOT_KNOWN)
 
 
 class _SentBy(NamedTuple):
-    """A sender, and the service and broker instance that its messages are for."""
-
     instance: str
     database: str | None
     service: str
@@ -93,7 +91,6 @@ class FlowEndings:
         return _UNKNOWN if t is not None and t <= last else _join(ends)
 
     def _find_at(self, key: SentKey, sender: SqlInstance, t: int) -> tuple[int | None, set[FlowEnd]]:
-        """Return the ends of messages that are decided at a time, and the end of its interval."""
         until: int | None = None
         # The broker instance of the messages' decision is their own, or one that step 3 picked.
         for broker in dict.fromkeys((key.broker_instance, None)):
@@ -130,7 +127,6 @@ def _join(ends: set[FlowEnd]) -> FlowEnd:
 
 
 def _end_of(trace: MessageTrace) -> FlowEnd:
-    """Return the joint end of all paths of a message, without acknowledgements."""
     # The recorded requests for routes are not read.
     if any(hop_path.reason is Reason.ROUTE_REQUESTED for hop_path in trace.hop_paths):
         return _UNKNOWN

@@ -109,8 +109,6 @@ def _by_instance(messages: Mapping[Service, int]) -> Counter[str]:
 
 
 def _names_with_most(messages: Mapping[_Named, int], most: int) -> set[_Named]:
-    """Return the names with the most messages."""
-
     def place(item: tuple[Any, int]) -> tuple[int, Any]:
         return -item[1], item[0]
 
@@ -177,7 +175,6 @@ def _count_flows(messages: TrafficTable, find_end: FindEnd | None) -> CountedFlo
 def _find_ends(
     keys: Sequence[SentKey], first: Sequence[int], last: Sequence[int], find_end: FindEnd
 ) -> dict[SentKey, FlowEnd]:
-    """Return the end of the messages of each key that left their instance. Messages of a key share one end."""
     spans: dict[SentKey, tuple[int, int]] = {}
     for key, begin, end in zip(keys, first, last, strict=True):
         known_span = spans.get(key, (begin, end))
@@ -225,6 +222,5 @@ def count_observed(reconciliation: Table) -> ObservedCounts:
 
 
 def _most(counts: Counter[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return each key with its number, largest first, then in the order of their texts."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], tuple(map(str, item[0]))))
     return [(*key, number) for key, number in ordered]

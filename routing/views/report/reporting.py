@@ -52,8 +52,6 @@ _ALL = tuple(key for key in READ if key not in OPTIONAL_INPUTS)
 
 @dataclass(frozen=True)
 class _Input:
-    """A table that a run read, with its version if one was recorded."""
-
     opener: TableOpener
     key: str
     location: TableLocation
@@ -245,13 +243,11 @@ def _route_changes(
 
 
 def _routes_at(table_cache: TableCache, location: TableLocation, version: int) -> TableColumns:
-    """Return the routes at a version. Raises InputError if it is missing or incomplete."""
     routes = table_cache.open("routes", location, version)
     return read_given(GivenTables("", 0, {"routes": routes}, {"routes": version}), "routes")
 
 
 def _decision_time(run: ReadRow) -> int:
-    """Return the time for which a run decided, if it is a single time."""
     return micros_of(run["as_of"] or run["now"] or run["started_at"])
 
 

@@ -48,7 +48,6 @@ def make_document(done: TraceResult) -> Document:
 
 
 def _state_answers(done: TraceResult) -> Iterator[Block]:
-    """Yield a sentence for each path that the message may take."""
     if len(done.paths) == 1:
         yield Paragraph(state_path(done, done.paths[0]))
         return
@@ -58,7 +57,6 @@ def _state_answers(done: TraceResult) -> Iterator[Block]:
 
 
 def _what_to_do(done: TraceResult) -> Iterator[Block]:
-    """Yield the remedies for the failing hops of a path, and the hazard of several targets."""
     for remedy in done.remedies:
         yield from list_remedy(remedy, f"what to do on {quote(remedy.instance)}")
     if any(path.there.has_multiple_targets for path in done.paths):
@@ -88,7 +86,6 @@ def _path(done: TraceResult, path: PathWithReturn, number: int) -> Iterator[Bloc
 
 
 def _trace(direction: str, trace: MessageTrace) -> Iterator[Block]:
-    """Yield the paths of one direction. Shared facts are stated once."""
     shown_paths: Sequence[HopPath] = trace.hop_paths[:_SHOWN]
     if len(trace.hop_paths) == 1:
         yield DocumentHeading(f"{direction}:", 3)
@@ -163,7 +160,6 @@ def make_counts_document(done: WrittenPaths) -> Document:
 
 
 def _state_ends(done: WrittenPaths) -> Words:
-    """Return the sentence with the number of messages that arrive, and the ends of the others."""
     if not done.traced:
         return "No message was followed."
     arrived = done.ends.get(PathEnd.DELIVERED, 0)

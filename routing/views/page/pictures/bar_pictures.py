@@ -379,7 +379,6 @@ def _segments(verdicts: Counter[tuple[str, str]]) -> list[ReadRow]:
 
 
 def _bar(base: alt.Chart, before_or_after: str, offset: int) -> list[alt.Chart]:
-    """Return one bar of each service, the word before it and the words behind it."""
     ends = [_LEFT, picture_theme.WIDTH - _RIGHT]
     along = alt.X("messages:Q", axis=None, scale=alt.Scale(range=ends, nice=False, zero=True))
     bar = marked(base, alt.MarkDef(type="bar", height=THICK, yOffset=offset))

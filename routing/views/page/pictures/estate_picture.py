@@ -137,7 +137,6 @@ def _parts(counts: Mapping[str, int]) -> dict[str, float]:
 
 
 def _lines(matrix: EstateMatrix, scales: Mapping[str, alt.Scale], wide: float, high: float) -> list[alt.Chart]:
-    """Return the lines between rows and columns."""
     across = alt.Chart(alt.InlineData(values=[{"at": place} for place in range(len(matrix.rows) + 1)]))
     down = alt.Chart(alt.InlineData(values=[{"at": place} for place in range(len(matrix.columns) + 1)]))
     line = alt.MarkDef(type="rule", style="base")
@@ -152,7 +151,6 @@ def _lines(matrix: EstateMatrix, scales: Mapping[str, alt.Scale], wide: float, h
 
 
 def _names(matrix: EstateMatrix, scales: Mapping[str, alt.Scale], room: int) -> list[alt.Chart]:
-    """Return the names of rows on the left, and slanted names of columns above."""
     rows, columns = (
         alt.Chart(
             alt.InlineData(

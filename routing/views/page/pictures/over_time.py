@@ -144,7 +144,6 @@ def _days(first: int, end: int) -> str:
 
 
 def _span(seconds: int) -> str:
-    """Return a step of time in words: "15 minutes"."""
     sizes = {"day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
     word = next(word for word, size in sizes.items() if seconds % size == 0)
     return count(seconds // sizes[word], word)

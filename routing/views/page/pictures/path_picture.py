@@ -59,7 +59,6 @@ def _way_key(row: ReadRow) -> tuple[int, str, int]:
 
 
 def _head(way_row: ReadRow, way_rows: Sequence[ReadRow]) -> str:
-    """Write the heading of a path: its direction, and its number if there are several."""
     same_direction = [row for row in way_rows if row["direction"] == way_row["direction"]]
     if len(same_direction) == 1:
         return _HEADS[way_row["direction"]]
@@ -84,7 +83,6 @@ def _stations_of(way_row: ReadRow, hops: Sequence[ReadRow]) -> Iterator[ReadRow]
 
 
 def _end(way_row: ReadRow) -> str:
-    """Write the outcome at the last station."""
     if way_row["outcome"] in STUCK:
         return f"{way_row['outcome']}\n{way_row['reason']}"
     return f"{way_row['outcome']}\nto {picture_theme.drawn_text(way_row['database_name'] or '')}"
@@ -102,7 +100,6 @@ def _cut(stations: list[ReadRow]) -> list[ReadRow]:
 
 
 def _lines(base: alt.Chart, room: float) -> list[alt.Chart]:
-    """Draw a line from each station to the next, with an arrow's head and the route's name."""
     outgoing = base.transform_filter("datum.route !== null")
     outgoing = outgoing.transform_calculate(next="datum.at + 1", middle="datum.at + 0.5")
     line = bar_pictures.marked(outgoing, alt.MarkDef(type="rule", style="base", yOffset=_LINE))
@@ -118,7 +115,6 @@ def _lines(base: alt.Chart, room: float) -> list[alt.Chart]:
 
 
 def _stations(base: alt.Chart) -> list[alt.Chart]:
-    """Return a disc for each station, and a cross at a stuck message."""
     disc = alt.MarkDef(type="point", filled=True, opacity=1, size=190, yOffset=_LINE)
     cross = alt.MarkDef(type="point", filled=True, opacity=1, size=260, yOffset=_LINE, shape="cross", angle=45)
     colour = picture_theme.outcome_colour()
@@ -129,7 +125,6 @@ def _stations(base: alt.Chart) -> list[alt.Chart]:
 
 
 def _words(base: alt.Chart, room: float) -> list[alt.Chart]:
-    """Return the head of a path, the instances above its stations and the events below them."""
     head = alt.MarkDef(type="text", style="number", align="left", dy=_HEAD)
     above = alt.MarkDef(type="text", style="name", align="center", dy=_ABOVE, limit=room - 10)
     # A reason is longer than the room of many stations. The text at the last one is short.
