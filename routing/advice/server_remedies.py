@@ -404,9 +404,6 @@ def trust_initiator(status: ReportedStatus, target: RemedyPlace | None, inner: s
     )
 
 
-# The addresses of instances, and the replicas of an availability group.
-
-
 def complete_addresses(server: ServerEvidence, addresses: EstateAddresses) -> EstateAddresses:
     """Return the addresses by which routes reach instances. Replicas of a group use their listener.
 

@@ -21,9 +21,6 @@ from routing.rules.locating import has_id
 from routing.rules.text import OTHER_BROKER
 from routing.terms import MSDB, Reason
 
-# Advice for a dialog that is over: the other endpoint is gone, and nobody will answer.
-
-
 QUERY_NOTIFICATION = "sqlquerynotificationservice"
 EVENT_NOTIFICATION = "eventnotificationservice"
 # WITH CLEANUP, since the other side does not answer any more.

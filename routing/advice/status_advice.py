@@ -199,9 +199,6 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
 """The builders of remedies for troubles where the words of the catalogue are not enough."""
 
 
-# What to do about all that SQL Server reports of a group of messages, with how many each thing is for.
-
-
 CountedRemedy = tuple[Remedy, int]
 """A remedy and its number of messages."""
 

@@ -41,9 +41,7 @@ from routing.terms import (
     known_outcome,
 )
 
-# The lines of a path: one flat row each, so that two explanations can be compared line by line.
-
-
+# A line of a path is one flat row, so that two explanations can be compared line by line.
 Line = TableRow
 # How many routes, databases or ids one list shows; the rest are counted.
 SHOWN = 20
@@ -66,9 +64,6 @@ def _complete(partial_line: Line) -> Line:
         **row,
         **{name: moment_of(partial_line[name]) for name in _TIMES if partial_line.get(name) is not None},
     }
-
-
-# Follow the request for a route from the asking database to all its possible ends.
 
 
 @dataclass(frozen=True)
@@ -142,9 +137,6 @@ def _end_line(hop_path: HopPath, instances: Mapping[str, SqlInstance], other_ins
 
 def _place(instance: str | None, database: str | None) -> dict[str, str | None]:
     return {"instance_name": instance, "database_name": database}
-
-
-# Facts about the instance, and SQL Server's status of the message.
 
 
 _UNKNOWN_TEXT = ReasonComparison(NumberAgreement.SAYS_NOTHING, "A text that this project does not know.")

@@ -148,9 +148,6 @@ def _names(scripts: Scripts) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-# The tables of both sides, each opened once, at one version.
-
-
 @dataclass
 class TableCache:
     """The tables of configurations, those of one place and version the same object."""

@@ -177,9 +177,6 @@ def naming(label: str) -> Iterator[None]:
         raise fault.of_side(label) from fault
 
 
-# A side after T-SQL scripts: the tables as an import would write them, valid from its time.
-
-
 _CHANGED = ("databases", "services", "instances", "routes")
 
 

@@ -42,9 +42,6 @@ from routing.rules import text
 from routing.rules.text import collated
 from routing.terms import TableRow
 
-# The subjects of script statements and exported rows, and where they are defined.
-
-
 VIEW_OF: dict[type[ScriptStatement], str] = {
     **dict.fromkeys(ROUTES, "routes"),
     **dict.fromkeys((CreateService, DropService), "services"),
@@ -456,9 +453,6 @@ def _apply_to_rows(
     after = apply_all(done, before, [script], leaves_out=leaves_out)
     changed = rows_of(instance_rows, before, after, instance)
     return {**rows, **{key: [*rows_elsewhere[key], *changed[key]] for key in CONFIGURATION}}
-
-
-# The views that were read, so that the reader can check whether an export is missing.
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,6 @@ from routing.rules.timeline import moment_of
 from routing.tables.table_columns import TableColumns
 from routing.terms import BROKER_CONFIGURATION_SERVICE, LEAVES, ZERO_GUID, ReadRow, TableRow
 
-# The tables around a question: the estate, its dialogs, the requests on record, and the other messages.
-
-
 Chunks = Callable[[str, str], Iterable[Mapping[str, TableColumns]]]
 """A function from an instance and a service to its messages (``messages``) and their dialogs (``dialogs``).
 
@@ -102,9 +99,6 @@ class KnownTables:
 
 def _dialogs_of(tables: Mapping[str, TableColumns]) -> KnownDialogs:
     return KnownDialogs.of_columns([tables["dialogs"]] if "dialogs" in tables else [])
-
-
-# The decision of the rules for a question.
 
 
 @dataclass(frozen=True)
@@ -213,9 +207,6 @@ def _asked_scopes(
     return [requests.of(database, message.service) for database in dict.fromkeys(databases)]
 
 
-# The paths of a question's message over all instances.
-
-
 @dataclass(frozen=True)
 class FollowedMessage:
     """A message with its path, or with several if an unknown dialog decides between them.
@@ -241,9 +232,6 @@ def follow_question(judged: JudgedQuestion, network: EstateNetwork) -> FollowedM
     sender = PathSender(instance, message.database, message.is_initiator, back_to, dialog)
     paths = PathPlanner(network, is_exact=True).paths(sender, message, judged.possible)
     return FollowedMessage(message, from_service, tuple(dict.fromkeys(paths)))
-
-
-# The verdict of a question as a row of ``resolved_routes``.
 
 
 # The run_id of verdicts: no run wrote them.
@@ -281,9 +269,6 @@ def _columns_of(verdict: Verdict) -> TableRow:
         dict(zip(ALTERNATIVE_COLUMNS, alternative, strict=True)) for alternative in alternatives or ()
     ]
     return {**columns, "alternative_routes": alternative_rows or None}
-
-
-# What to do about one message: the remedy that `check` knows for its reason, by the estate around it.
 
 
 @dataclass(frozen=True)

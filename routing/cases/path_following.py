@@ -23,9 +23,6 @@ from routing.rules.pathing import PathSender
 from routing.rules.resolving import RoutedMessage, Verdict
 from routing.terms import LEAVES, MSDB, Ending
 
-# Addresses that are assumed from the names of instances without exported addresses.
-
-
 APART = timedelta(hours=1)
 """Exports of two ends that are further apart do not show one state of the estate."""
 _PORT_OF_LOGINS = "1433"

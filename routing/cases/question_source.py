@@ -292,9 +292,6 @@ def find_oldest(messages: TrafficTable, end: ConversationEnd) -> ReadRow:
     return row
 
 
-# The tables of a question: as they are given, or opened as a configuration names them.
-
-
 def open_source(
     tables: Mapping[str, Table] | Config, as_of: datetime | None, spark: SparkSession | None
 ) -> tuple[ExplainSource, datetime | None]:
@@ -333,9 +330,6 @@ def open_tables(
     kept_tables = {key: opener.find(f"tables.{key}", location) for key, location in kept_locations.items()}
     inputs = opener.open({key: settings.tables[key] for key in INPUTS if key in settings.tables})
     return {**inputs, **{key: opened.rows for key, opened in kept_tables.items() if opened is not None}}
-
-
-# Which stored message a question means: the one of an id, or the oldest of one end of a conversation.
 
 
 @dataclass(frozen=True)
@@ -407,9 +401,6 @@ def _name_conversation(handle: str, ends: Collection[ConversationEnd]) -> str | 
     if len(ids) > 1:
         raise QuestionError.several_conversations(handle, ids)
     return ids[0] if ids else None
-
-
-# A question with its facts: the message as a row, the relevant rows, and the facts for the rules.
 
 
 @dataclass(frozen=True)

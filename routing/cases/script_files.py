@@ -86,9 +86,6 @@ def unreadable_script(file: str, error: OSError) -> InputError:
     return unreadable_file(file, error.strerror or str(error))
 
 
-# Scripts of folders do not count where another one includes them, or a project does not build them.
-
-
 _Outlines = dict[Path, ScriptOutline]
 
 

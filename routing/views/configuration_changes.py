@@ -128,9 +128,6 @@ def _describe_change(row: ReadRow) -> RouteChange:
     )
 
 
-# Findings of `lint` that a change adds or removes.
-
-
 COMES, GOES = "comes", "goes"
 _WORST_FIRST = [str(severity) for severity in Severity]
 

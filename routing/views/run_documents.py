@@ -244,9 +244,6 @@ def _share(share: float | None) -> str | None:
     return None if share is None else f"{100 * share:.1f} %"
 
 
-# The runs so far, or one of them: from the table ``runs`` to rows for people and programs (tables.md).
-
-
 NEAREST = 3
 # The number of newest runs that are searched for a similar id.
 _LOOKED_THROUGH = 1_000

@@ -340,9 +340,6 @@ def _state_result(result: ChangeableResult) -> str:
     return ", ".join(part for part in (result.outcome, result.reason, by, to, ending) if part is not None)
 
 
-# A check as a report for the page.
-
-
 _MOST_PROBLEMS = 40
 """The maximal number of problems on the page."""
 

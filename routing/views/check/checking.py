@@ -41,9 +41,6 @@ from routing.terms import Reason
 from routing.views.check.grouping import MessageGroup, group
 from routing.views.check.trial import Trial, forget_statuses
 
-# Findings of lint in the files, and their connection with messages.
-
-
 _LOST_REQUESTS, _NEEDLESS_REQUESTS = "SBR043", "SBR033"
 _OF_BROKERS = ("SBR012", "SBR013", "SBR014")
 _Place = tuple[str | None, str | None, str | None]
@@ -404,9 +401,6 @@ def _try(
     evidence = try_scripts(estate.evidence, scripts, options, moment_of(last))
     changed = CheckedEstate.of(evidence, {**dict.fromkeys(evidence.instances, last), **estate.times})
     return Check(at, changed, forget_statuses(results, follow_results(changed, decide_all(changed))))
-
-
-# Notes for readers of a check.
 
 
 _PRESENT = ("routes", "databases", "services", "service_broker_endpoints", "tcp_endpoints")

@@ -260,9 +260,6 @@ def count_kinds(problems: Iterable[MessageProblem]) -> Counter[ProblemKind]:
     return kinds
 
 
-# The first line of a check: the number of stuck messages, and the effect of scripts.
-
-
 _NO_QUEUE = "It is not known whether messages wait, since no transmission queue was exported."
 
 

@@ -226,9 +226,6 @@ def _text(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-# A comparison as one JSON object for programs.
-
-
 def write_diff(done: Diff) -> str:
     """Return one line of JSON. See docs/reference/json.md for its keys."""
     sides_by_name = {"before": done.before, "after": done.after}

@@ -51,9 +51,6 @@ if TYPE_CHECKING:
     from routing.tables.cached_frames import FrameCache
     from routing.views.diff.arrow_diff import ChangedMessages
 
-# The table of changed messages, replaced as a whole in one commit.
-
-
 _KEY = "message_changes"
 
 

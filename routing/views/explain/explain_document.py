@@ -26,9 +26,6 @@ from routing.views.explain.explaining import Explanation
 from routing.views.path_words import state_path
 from routing.views.remedy_blocks import list_remedy
 
-# The outcome of a message in one sentence, with its reason and waiting time.
-
-
 _DEPENDS = "the destination depends on its dialog, which is not given: see step 3"
 
 
@@ -324,9 +321,6 @@ def _list_outcome(step: ReadRow, scope: str | None) -> Iterator[Block]:
     yield Paragraph(
         (mark_outcome(outcome), path_sentences.sentence(step).removeprefix(outcome) + numbered), hang=1
     )
-
-
-# An explanation as one JSON object for programs.
 
 
 def write_explanation(explanation: Explanation) -> str:

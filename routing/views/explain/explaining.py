@@ -53,8 +53,6 @@ from routing.views.explain.route_lines import ShownSearch, searches
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Lists inside a path, each with a limit: databases with the service, ids of step 3, requests of step 4.
-
 
 def holder_lines(search: ShownSearch) -> list[Line]:
     """Return up to `SHOWN` databases that hold the service, and whether each could be the destination."""

@@ -28,8 +28,6 @@ from routing.rules.text import (
 )
 from routing.terms import MatchingStep, Reason, SortKey
 
-# The searches of routing tables for a message, and their displayed parts.
-
 
 @dataclass(frozen=True)
 class ShownSearch:

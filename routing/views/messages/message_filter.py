@@ -121,9 +121,6 @@ def _words(kind: str, texts: Iterable[str], vocabulary: Iterable[Word]) -> tuple
     return tuple(text.upper() for text in texts)
 
 
-# The selected messages: the rows to list, and counts of all.
-
-
 _VERDICT = ("outcome", "reason")
 
 

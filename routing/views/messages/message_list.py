@@ -30,9 +30,6 @@ from routing.views.messages.message_filter import MESSAGE_KEY, MessageFilter, se
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# SQL Server's last report on each message: the newest transmission_status or event, compared with the verdict.
-
-
 _READ = (
     *("instance_name", "database_name", "conversation_id", "conversation_handle", "is_initiator"),
     *("message_sequence_number", "message_id", "observed_at", "source", "status_text", "error_number"),
@@ -94,9 +91,6 @@ def compare_status(message: ReadRow, row: ReadRow) -> tuple[StatusText, ReasonCo
     status = status_of(row)
     outcome = Outcome(message["outcome"])
     return status, status.compared(Reason(message["reason"]), in_msdb=in_msdb, outcome=outcome)
-
-
-# The waiting messages in the newest exports of transmission queues.
 
 
 Queue = tuple[str, str]

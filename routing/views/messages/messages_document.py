@@ -242,9 +242,6 @@ def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN_TEXT else f"{text[:_SHOWN_TEXT]}…"
 
 
-# Listed messages as one JSON object for programs.
-
-
 def write_messages(done: MessageList, now: datetime) -> str:
     """Return one line of JSON: now, last_checked, total, more, counts, groups, queued_messages and messages.
 

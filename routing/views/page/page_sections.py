@@ -46,9 +46,6 @@ from routing.views.page.page_tables import (
 )
 from routing.views.remedy_blocks import list_remedy
 
-# The section on the balance of dialogs.
-
-
 _SERVICES = 30
 """The maximal number of balanced services, which is lower if their tables are long."""
 # The size of a row without its texts.

@@ -25,9 +25,6 @@ from routing.views.reconcile.episodes import (
     MismatchCause,
 )
 
-# The groups of one lane: messages routed in one database of an instance, for one service.
-
-
 LOCALLY = (9795, 9796, 28012, 28013)
 """Error numbers of messages that a LOCAL route matches but cannot deliver."""
 
@@ -88,9 +85,6 @@ def where(place: ObservedPlace) -> str:
 def when(micros: int) -> str:
     """Return a time as text has it."""
     return format_time(moment_of(micros))
-
-
-# Routes that changed between two times, and valid routes that are missing in the tables.
 
 
 def find_change(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) -> MismatchCause | None:
@@ -170,9 +164,6 @@ def find_hidden(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) 
     return MismatchCause(CauseKind.ROUTE_NOT_IN_TABLES, sentence)
 
 
-# Names that differ by a typing error.
-
-
 # The minimal length of a name. In shorter ones a typing error looks like another name.
 _SHORTEST = 4
 # The compared length of long names.
@@ -222,9 +213,6 @@ def _is_one_slip(first: str, second: str) -> bool:
     )
 
 
-# Instances and databases of events that are missing in the tables.
-
-
 def find_missing(answers: GroupAnswers, network: EstateNetwork) -> MismatchCause | None:
     """Find the unknown name that prevents a prediction."""
     if Rejection.UNKNOWN_INSTANCE in answers.rejections:
@@ -251,9 +239,6 @@ def _database(instance: str, name: str, network: EstateNetwork) -> MismatchCause
         return MismatchCause(CauseKind.NEAR_NAME, f"{text} If so, import it under one name")
     text = f"the tables know no {whole}: import sys.databases of the instance, and its services and routes"
     return MismatchCause(CauseKind.DATABASE_NOT_IMPORTED, text)
-
-
-# Unused routes and services with a name similar to a target service of messages.
 
 
 def find_near_name(

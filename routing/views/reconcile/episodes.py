@@ -145,9 +145,6 @@ def episode_of(row: ReadRow) -> ObservedEpisode:
     return ObservedEpisode.of_row(*(row[name] for name in EPISODES.names))
 
 
-# Episodes counted by prediction and observation, for the search for causes.
-
-
 class GroupAnswers(NamedTuple):
     """The facts that episodes of one group share.
 
@@ -222,9 +219,6 @@ class PickedInstances:
 
 Balanced = Mapping[tuple[str, str, int], PickedInstances]
 """Picks by instance, service, and number of broker instances that the dialog-ID hash picks among."""
-
-
-# The result of both engines: groups of episodes with their causes, and the rows of the output.
 
 
 RENAMED = {

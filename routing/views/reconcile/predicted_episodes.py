@@ -24,9 +24,6 @@ from routing.views.reconcile.episodes import (
     PickedInstances,
 )
 
-# The decision of the rules at the start of an episode.
-
-
 END = ("instance_name", "database_name", "conversation_id", "is_initiator")
 """The columns that identify the ends of conversations."""
 OWN = ("is_named", "own", *DIALOG_COLUMNS)

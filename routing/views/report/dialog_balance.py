@@ -25,9 +25,6 @@ from routing.terms import SortKey
 from routing.views.page.facts import BalancedInstance, DialogBalance, NeverPicked
 from routing.views.report.flows import DECIDED, FLOW
 
-# The broker instances that compete for the open dialogs to a service by the rules, and since when.
-
-
 SHADOWED, DOUBLED, COMES_BACK = "SHADOWED", "DOUBLED", "COMES_BACK"
 """The words of `NeverPicked.why` in addition to EXPIRED, NOT_YET_VALID and BROKER_DISABLED."""
 
@@ -212,9 +209,6 @@ def count_dialogs(resolved: Table, spans: TimeSpans) -> BalancedDialogs:
     instance, even if it has many messages.
     """
     return open_traffic(resolved).last_attempts((*FLOW, DECIDED, *_DIALOG)).balanced_dialogs(spans)
-
-
-# The test whether each id has a fair share of the dialogs.
 
 
 FEWEST = 5

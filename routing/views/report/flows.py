@@ -23,9 +23,6 @@ from routing.views.page.facts import (
 )
 from routing.views.report.flow_endings import FlowEnd
 
-# The granularity of counts: columns, steps of time, and services.
-
-
 FLOW = (
     *("instance_name", "database_name", "to_service_name", "outcome", "reason"),
     *("route_name", "address", "destination_database"),
@@ -197,9 +194,6 @@ def _place_of_point(point: TimePoint) -> SortKey:
 def _text(value: str | None) -> tuple[bool, str]:
     """Return a sort key that puts nulls after all texts."""
     return value is None, value or ""
-
-
-# Counts of the last table that `reconcile` wrote.
 
 
 _CAUSE = ("instance_name", "cause", "cause_text")

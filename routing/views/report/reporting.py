@@ -43,9 +43,6 @@ from routing.views.run_documents import say_unchanged
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The sources of a report: the outputs of the last valid run, and the tables that it read.
-
-
 _RESOLVED = "resolved_routes"
 _ALL = tuple(key for key in READ if key not in OPTIONAL_INPUTS)
 
@@ -194,9 +191,6 @@ def _note_rejected(run: ReadRow) -> list[str]:
     return [f"{subject}, and {their} outcome is not known: see rejected_messages.", *earlier]
 
 
-# Changes since the previous run: the recorded counts, and the routes that both read.
-
-
 _COMPARED = ("run_id", "mode", "outcome_counts", "reason_counts", "input_versions", "settings")
 _TIMES = ("as_of", "now", "started_at", "finished_at")
 _COMPARED_RUN = RUNS.only(*_COMPARED, *_TIMES)
@@ -249,9 +243,6 @@ def _routes_at(table_cache: TableCache, location: TableLocation, version: int) -
 
 def _decision_time(run: ReadRow) -> int:
     return micros_of(run["as_of"] or run["now"] or run["started_at"])
-
-
-# The report.
 
 
 def headline(report_tables: ReportTables, messages: int) -> str:

@@ -49,9 +49,6 @@ def write_path_table(
     return done
 
 
-# Follow every message of a configuration: local tables without Spark, all others by Spark.
-
-
 def write_all(
     config: Config,
     opener: TableOpener,

@@ -30,9 +30,6 @@ from routing.views.trace.tracing import TraceResult
 if TYPE_CHECKING:
     from routing.runs.run_work import WrittenPaths
 
-# A path of a message as a list of hops, then its end if that is not at a hop.
-
-
 _SHOWN = 20
 
 
@@ -106,9 +103,6 @@ def _trace(direction: str, trace: MessageTrace) -> Iterator[Block]:
         yield Paragraph([mark_outcome(Ending.TOO_MANY_WAYS), f": {ENDING_WORDS[Ending.TOO_MANY_WAYS]}"], 1)
 
 
-# A traced message as one JSON object for programs.
-
-
 def write_trace(done: TraceResult) -> str:
     """Return one line of JSON: the message, and each path there and back with its end and hops."""
     message = done.message
@@ -140,9 +134,6 @@ def write_trace(done: TraceResult) -> str:
             "remedies": [remedy.as_object() for remedy in done.remedies],
         }
     )
-
-
-# Counts of the ends of all messages, as a document and as one JSON object.
 
 
 def make_counts_document(done: WrittenPaths) -> Document:

@@ -29,9 +29,6 @@ from routing.terms import TableRow
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Paths as rows, and their hops as rows.
-
-
 THERE, BACK = "THERE", "BACK"
 
 

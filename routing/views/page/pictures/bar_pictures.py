@@ -95,9 +95,6 @@ def marked(lanes: alt.Chart, mark_def: alt.MarkDef) -> alt.Chart:
     return copied
 
 
-# The largest few have names, and all others are one row, so that the picture fits.
-
-
 @dataclass(frozen=True)
 class LargestPlaces:
     """The places of a picture: ``labels`` in their order, ready to be shown, and the place of each name."""

@@ -186,9 +186,6 @@ def to_svg(picture: Picture, width: int | None) -> str:
     return svg
 
 
-# Pictures in notebooks, without a network.
-
-
 # The default of pictures. A notebook shows higher resolutions smaller, for screens with more pixels.
 _PPI = 72
 
