@@ -15,7 +15,7 @@ from routing.delta.import_times import newest_after, newest_of
 from routing.plan.checked_inputs import instances_of
 from routing.plan.paths import trace_request
 from routing.plan.planner import Planner
-from routing.render.phrases import _LONGEST_STATUS
+from routing.render.phrases import LONGEST_STATUS
 from routing.render.wording import printable
 from routing.result_schemas import EXPLAINED_STEPS
 from routing.rules import observed, reconciling, text
@@ -318,4 +318,4 @@ def place_of(row: ReadRow, latest: int | None = None) -> tuple[Any, ...]:
 def status(status_text: StatusText) -> str:
     """Return a status with its number and its full text, because the end of the text may name the solution."""
     number = "" if status_text.number is None else f"{status_text.number}, "
-    return f"{number}'{printable((status_text.text or '')[:_LONGEST_STATUS])}'"
+    return f"{number}'{printable((status_text.text or '')[:LONGEST_STATUS])}'"

@@ -285,13 +285,6 @@ def count_ends(rows: TrafficTable) -> Counter[ConversationEnd]:
     return counts
 
 
-def find_oldest(messages: TrafficTable, end: ConversationEnd) -> ReadRow:
-    """Return the oldest message of an end, from the rows of `ExplainSource.read_conversation`."""
-    other_columns = {name: value for name, value in end._asdict().items() if name != "conversation_id"}
-    [row] = messages.rows(same=other_columns, order=AGE, limit=1).dicts()
-    return row
-
-
 def open_source(
     tables: Mapping[str, Table] | Config, as_of: datetime | None, spark: SparkSession | None
 ) -> tuple[ExplainSource, datetime | None]:
@@ -332,18 +325,13 @@ def open_tables(
     return {**inputs, **{key: opened.rows for key, opened in kept_tables.items() if opened is not None}}
 
 
-@dataclass(frozen=True)
-class FoundMessage:
-    """A stored message. For a question about a conversation, ``other_count`` counts the end's other messages."""
+def find_stored(source: ExplainSource, question: StoredMessage) -> tuple[ReadRow, int]:
+    """Return the message of a question, and the number of other messages of the conversation's end.
 
-    row: ReadRow
-    other_count: int = 0
-
-
-def find_stored(source: ExplainSource, question: StoredMessage) -> FoundMessage:
-    """Return the message of a question. Raises QuestionError unless there is exactly one."""
+    Raises QuestionError unless there is exactly one.
+    """
     if question.conversation is None:
-        return FoundMessage(_find_by_id(source, question.message_id or "", question.instance_name))
+        return _find_by_id(source, question.message_id or "", question.instance_name), 0
     return _find_in_conversation(source, question.conversation, question.instance_name)
 
 
@@ -371,7 +359,7 @@ def _find_by_id(source: ExplainSource, message_id: str, instance: str | None) ->
     return rows[0]
 
 
-def _find_in_conversation(source: ExplainSource, conversation: str, instance: str | None) -> FoundMessage:
+def _find_in_conversation(source: ExplainSource, conversation: str, instance: str | None) -> tuple[ReadRow, int]:
     """Find the oldest message of the end that a handle names, or of the only end that has messages."""
     guid = printed_guid(conversation) or ""
     ends = source.find_ends(guid)
@@ -389,7 +377,9 @@ def _find_in_conversation(source: ExplainSource, conversation: str, instance: st
     if len(matching_ends) > 1:
         raise QuestionError.several_ends(conversation, matching_ends)
     [(end, count)] = matching_ends.items()
-    return FoundMessage(find_oldest(messages, end), count - 1)
+    own_columns = {name: value for name, value in end._asdict().items() if name != "conversation_id"}
+    [row] = messages.rows(same=own_columns, order=AGE, limit=1).dicts()
+    return row, count - 1
 
 
 def _name_conversation(handle: str, ends: Collection[ConversationEnd]) -> str | None:
@@ -425,11 +415,9 @@ def pose(source: ExplainSource, question: Question, as_of: datetime | None) -> P
     """
     other_count = 0
     if isinstance(question, StoredMessage):
-        stored_message, moment = find_stored(source, question), question.at or as_of
-        questioned_message = QuestionedMessage(
-            stored_message.row, is_described=False, as_of=None if moment is None else micros_of(moment)
-        )
-        other_count = stored_message.other_count
+        (row, other_count), moment = find_stored(source, question), question.at or as_of
+        at = None if moment is None else micros_of(moment)
+        questioned_message = QuestionedMessage(row, is_described=False, as_of=at)
     else:
         questioned_message = _describe(question, find_dialog(source, question))
     near = source.read_near(questioned_message.row)

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 from routing.cases.exported_files import FileOptions, find_in_folders
 from routing.errors import InputError, join_bounded, quote
-from routing.importing.import_faults import OtherFileError, unreadable_file
+from routing.importing.import_faults import OtherFileError, UnopenedFileError, unreadable_file
 from routing.importing.import_files import list_files, on_this_disk
 from routing.importing.other_dialects import find_dialect
 from routing.importing.script_folders import arrange, refuse_unknown
@@ -90,17 +90,13 @@ _Outlines = dict[Path, ScriptOutline]
 
 
 def _choose(
-    scripts: ScriptFiles,
-    known_instances: KnownInstances,
-    options: FileOptions,
-    notes: list[str],
-    unread: list[str],
-    skip: Callable[[Path, str], None],
+    scripts: ScriptFiles, reader: _ScriptReader, unread: list[str], skip: Callable[[Path, str], None]
 ) -> tuple[list[Path], _Outlines]:
     """Return the scripts of folders to apply, in order and with their outlines.
 
-    ``notes`` explains the choice, and so does ``unread`` if it leaves out all scripts of a folder.
+    The reader's notes explain the choice, and so does ``unread`` if it leaves out all scripts of a folder.
     """
+    notes, environment = reader.notes, reader.options.environment
     chosen: list[Path] = []
     outlines: _Outlines = {}
     environments: set[str] = set()
@@ -108,8 +104,12 @@ def _choose(
         dialects: dict[str, list[str]] = defaultdict(list)
         own_outlines: _Outlines = {}
         for file in files:
-            outline = _outline(file, options, skip)
-            if outline is None:
+            try:
+                outline = reader.outline(file)
+            except UnopenedFileError:
+                raise
+            except OtherFileError as none:
+                skip(file, none.why)
                 continue
             dialect = find_dialect(outline.text, PurePath(file.relative_to(folder)))
             if dialect is not None:
@@ -122,34 +122,22 @@ def _choose(
         ]
         alone = _leave_included_out(own_outlines, notes)
         why: list[str] = []
-        arranged = arrange(folder, alone, options.environment, why, environments, known_instances)
+        arranged = arrange(folder, alone, environment, why, environments, reader.known_instances)
         notes += why
         if not arranged:
             unread += why
         chosen += arranged
         outlines.update(own_outlines)
     if scripts.by_folder:
-        refuse_unknown(options.environment, environments)
+        refuse_unknown(environment, environments)
     return chosen, outlines
-
-
-def _outline(file: Path, options: FileOptions, skip: Callable[[Path, str], None]) -> ScriptOutline | None:
-    try:
-        return outline_of(file, options.variables)
-    except OSError as error:
-        raise unreadable_script(str(file), error) from error
-    except ValueError as error:
-        skip(file, str(error))
-        return None
 
 
 def _leave_included_out(outlines: _Outlines, notes: list[str]) -> list[Path]:
     """Return the files that count by themselves: no script includes them, and they lie in no project."""
     places = {file.resolve(): file for file in outlines}
     included = {
-        file: {
-            places[place] for place in map(_resolve, outline.included) if place in places and places[place] != file
-        }
+        file: {places[place] for name in outline.included if (place := Path(name).resolve()) in places} - {file}
         for file, outline in outlines.items()
     }
     reached: set[Path] = set()
@@ -183,10 +171,6 @@ def _leave_included_out(outlines: _Outlines, notes: list[str]) -> list[Path]:
         )
     left_out = set(unused)
     return [file for file in alone if file not in left_out]
-
-
-def _resolve(file: str) -> Path:
-    return Path(file).resolve()
 
 
 def read_scripts(
@@ -229,7 +213,7 @@ def read_scripts(
             # Such as one whose statements all need a value first.
             elif outline is None or not _holds_only_comments(file):
                 raise
-    chosen, outlines = _choose(scripts, known_instances, options, notes, unread_scripts, skip)
+    chosen, outlines = _choose(scripts, reader, unread_scripts, skip)
     for file in chosen:
         try:
             yield from reader.read(file, outlines[file])

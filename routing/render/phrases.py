@@ -24,7 +24,9 @@ SHOWN = 20
 """So many of a list are printed, the others counted."""
 
 
-_LONGEST, _LONGEST_STATUS = 300, 4_000
+_LONGEST = 300
+LONGEST_STATUS = 4_000
+"""The maximal length of a displayed status. Its end may contain advice."""
 
 
 def bounded(sentences: Iterable[str], total: int) -> Iterator[str]:

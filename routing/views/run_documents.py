@@ -23,6 +23,7 @@ from routing.document import (
     make_columns,
 )
 from routing.errors import RunError, join_bounded
+from routing.render.phrases import when
 from routing.render.wording import count, format_duration, format_time, format_value
 from routing.result_schemas import LISTED_RUNS, ONE_RUN
 from routing.rules.timeline import micros_of
@@ -109,8 +110,8 @@ def _compare_outcomes(row: ReadRow, earlier: EarlierRun | None) -> Iterator[Bloc
     numbers = ("messages", "share")
     yield DataTable(make_columns(("outcome", *numbers, "change"), numbers), rows, "Outcomes")
     subject = "The changes are" if any(changes.values()) else "Nothing changed"
-    when = format_time(earlier.finished_at.replace(microsecond=0))
-    yield Paragraph(f"{subject} since run {earlier.run_id}, the {row['mode']} run before, which ended {when}.")
+    ended = when(earlier.finished_at)
+    yield Paragraph(f"{subject} since run {earlier.run_id}, the {row['mode']} run before, which ended {ended}.")
 
 
 def _say_erased(row: ReadRow) -> Iterator[LabelledFact]:
@@ -155,7 +156,7 @@ def _say_seconds(seconds: float) -> str:
 def _run_facts(row: ReadRow) -> Iterator[LabelledFact]:
     yield LabelledFact("mode", row["mode"])
     for label, name in (("started", "started_at"), ("finished", "finished_at")):
-        yield LabelledFact(label, format_time(row[name].replace(microsecond=0)))
+        yield LabelledFact(label, when(row[name]))
     for label, name in (("as of", "as_of"), ("now", "now")):
         if row[name] is not None:
             yield LabelledFact(label, format_time(row[name]))

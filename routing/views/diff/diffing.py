@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routing.arguments import checked
-from routing.cases import compared_tables as comparison
 from routing.cases import estate_sides as sides
-from routing.cases.compared_tables import Against, Scripts
+from routing.cases.compared_tables import Against, Scripts, TableCache, give_sides
 from routing.cases.estate_differences import SentKey, list_hiding
 from routing.cases.estate_sides import DiffSides, OneSide
 from routing.config import Config, TableLocation
@@ -244,14 +243,14 @@ def diff(
         tables = leave_out_missing(opener, tables)
     if isinstance(against, Config):
         against = leave_out_missing(opener, against)
-    table_cache = comparison.TableCache(opener)
+    table_cache = TableCache(opener)
     progress("reading the settings")
     if isinstance(tables, Config):
         # Before the settings, so that these are as new as all messages.
         table_cache.open("messages", tables.tables["messages"])
-    diff_sides = sides.read(*comparison.give_sides(tables, against, moment, table_cache))
+    diff_sides = sides.read(*give_sides(tables, against, moment, table_cache))
     before, after = diff_sides.both
-    writer = None if out is None else find_writer(table_cache.opener, out)
+    writer = None if out is None else find_writer(opener, out)
     traffic = _traffic(tables, table_cache, writer)
     dialogs = _read_dialogs_of_sides(traffic.get("dialogs"), diff_sides)
     sides.refuse(before, {**before.settings, **({} if dialogs[0] is None else {"dialogs": dialogs[0]})})
@@ -261,7 +260,8 @@ def diff(
         diff_sides = DiffSides(before, after)
     sides.refuse(after, after.differs_in(before))
     progress("comparing messages")
-    changed, frame_cache = _compare(tables, traffic, diff_sides, table_cache.opener, with_messages, out, writer)
+    comparison = _Comparison(tables, traffic, diff_sides, opener, with_messages, out, writer)
+    changed, frame_cache = comparison.run()
     progress("comparing routes and findings")
     return Diff(
         before,
@@ -303,7 +303,7 @@ def _lint(tables: Mapping[str, Table] | Config) -> LintSettings:
 
 def _traffic(
     tables: Mapping[str, Table] | Config,
-    table_cache: comparison.TableCache,
+    table_cache: TableCache,
     writer: LocalTable | UnreadableTable | None,
 ) -> dict[str, Table]:
     if isinstance(tables, Config):
@@ -319,68 +319,52 @@ def _read_dialogs_of_sides(dialogs: Table | None, diff_sides: DiffSides) -> Sequ
     return first, first if diff_sides.is_one_time else read_traffic(dialogs, "dialogs", diff_sides.after.at)
 
 
-def _compare(
-    tables: Mapping[str, Table] | Config,
-    traffic: Mapping[str, Table],
-    diff_sides: DiffSides,
-    opener: TableOpener,
-    with_messages: bool,
-    location: TableLocation | None,
-    writer: LocalTable | UnreadableTable | None,
-) -> tuple[MessageChanges, FrameCache | None]:
-    """Compare the messages in the engine of their tables. Return the changes and Spark's cached frames."""
-    return by_engine(
-        traffic,
-        spark=lambda: _compare_in_spark(tables, traffic, diff_sides, opener, with_messages, location),
-        arrow=lambda: (_compare_in_arrow(traffic, diff_sides, opener, with_messages, location, writer), None),
-    )
+@dataclass(frozen=True)
+class _Comparison:
+    """What the engines compare: the messages, the sides, and the output with its writer."""
 
+    tables: Mapping[str, Table] | Config
+    traffic: Mapping[str, Table]
+    diff_sides: DiffSides
+    opener: TableOpener
+    with_messages: bool
+    out: TableLocation | None
+    writer: LocalTable | UnreadableTable | None
 
-def _compare_in_arrow(
-    traffic: Mapping[str, Table],
-    diff_sides: DiffSides,
-    opener: TableOpener,
-    with_messages: bool,
-    location: TableLocation | None,
-    writer: LocalTable | UnreadableTable | None,
-) -> MessageChanges:
-    from routing.views.diff.arrow_diff import ChangedMessages, compare_messages
+    def run(self) -> tuple[MessageChanges, FrameCache | None]:
+        """Compare the messages in the engine of their tables. Return the changes and Spark's cached frames."""
+        return by_engine(self.traffic, spark=self._run_in_spark, arrow=lambda: (self._run_in_arrow(), None))
 
-    messages = traffic["messages"]
-    changes = ChangedMessages(compare_messages(messages, traffic.get("dialogs"), diff_sides))
-    changed_rows: Table | None = None
-    if location is not None:
-        changed_rows = replace_table(opener, location, writer, changes)
-    elif with_messages:
-        changed_rows = changes.collect()
-    else:
-        changes.count()
-    return changes.summarize(as_dataset(messages).count_rows(), changed_rows if with_messages else None)
+    def _run_in_arrow(self) -> MessageChanges:
+        from routing.views.diff.arrow_diff import ChangedMessages, compare_messages
 
+        messages = self.traffic["messages"]
+        changes = ChangedMessages(compare_messages(messages, self.traffic.get("dialogs"), self.diff_sides))
+        changed_rows: Table | None = None
+        if self.out is not None:
+            changed_rows = replace_table(self.opener, self.out, self.writer, changes)
+        elif self.with_messages:
+            changed_rows = changes.collect()
+        else:
+            changes.count()
+        return changes.summarize(as_dataset(messages).count_rows(), changed_rows if self.with_messages else None)
 
-def _compare_in_spark(
-    tables: Mapping[str, Table] | Config,
-    traffic: Mapping[str, Table],
-    diff_sides: DiffSides,
-    opener: TableOpener,
-    with_messages: bool,
-    location: TableLocation | None,
-) -> tuple[MessageChanges, FrameCache | None]:
-    from routing.run_context import ResolveOptions
-    from routing.tables.cached_frames import released_on_failure
-    from routing.views.diff import spark_diff
+    def _run_in_spark(self) -> tuple[MessageChanges, FrameCache | None]:
+        from routing.run_context import ResolveOptions
+        from routing.tables.cached_frames import released_on_failure
+        from routing.views.diff import spark_diff
 
-    options = ResolveOptions(run_id="diff")
-    if isinstance(tables, Config):
-        settings = tables.resolve
-        options = replace(options, dialog_hash=settings.dialog_hash, broadcast_limit=settings.broadcast_limit)
-    notes: list[str] = []
-    with released_on_failure() as frame_cache:
-        frames = spark_diff.SideMessages(traffic["messages"], traffic.get("dialogs"))
-        changed = spark_diff.compare(frames, diff_sides, options, frame_cache, notes, out=location)
-    for note in notes:
-        opener.on_note(note)
-    if with_messages:
-        return changed, frame_cache
-    frame_cache.release()
-    return replace(changed, messages=None), None
+        options = ResolveOptions(run_id="diff")
+        if isinstance(self.tables, Config):
+            settings = self.tables.resolve
+            options = replace(options, dialog_hash=settings.dialog_hash, broadcast_limit=settings.broadcast_limit)
+        notes: list[str] = []
+        with released_on_failure() as frame_cache:
+            frames = spark_diff.SideMessages(self.traffic["messages"], self.traffic.get("dialogs"))
+            changed = spark_diff.compare(frames, self.diff_sides, options, frame_cache, notes, out=self.out)
+        for note in notes:
+            self.opener.on_note(note)
+        if self.with_messages:
+            return changed, frame_cache
+        frame_cache.release()
+        return replace(changed, messages=None), None

@@ -51,7 +51,13 @@ class DecidedMessage:
     @property
     def scope(self) -> str | None:
         """The database with the routes of the last search, or None without a search."""
-        return next((step["database_name"] for step in reversed(self.steps) if step["item"] == "SCOPE"), None)
+        scope = self.find_step("SCOPE")
+        return None if scope is None else scope["database_name"]
+
+    @property
+    def deciding_route(self) -> str:
+        """The chosen route, or any of the last search if its dialog decides."""
+        return self.route or f"a route of {quote_name(self.scope)}"
 
     @property
     def route(self) -> str | None:
@@ -120,7 +126,7 @@ def _delivered(message: DecidedMessage) -> str:
 
 def _sent(message: DecidedMessage) -> str:
     does = "forwards" if message.verdict["outcome"] == Outcome.FORWARDED else "sends"
-    by = f"{message.route} {does} it" if message.route else f"a route of {quote_name(message.scope)} {does} it"
+    by = f"{message.deciding_route} {does} it"
     if message.address is None:
         return f"{by} on; {_DEPENDS}"
     named = ", the address in the service's name" if message.verdict["reason"] == Reason.TRANSPORT_ADDRESS else ""
@@ -166,18 +172,18 @@ def _scope_disabled(message: DecidedMessage) -> str:
 
 
 def _no_address_in_name(message: DecidedMessage) -> str:
-    by = f"{message.route} takes" if message.route else f"a route of {quote_name(message.scope)} takes"
     name = quote_name(message.verdict["to_service_name"])
-    return f"{by} the address from the service's name, and {name} does not begin with one"
+    return (
+        f"{message.deciding_route} takes the address from the service's name, and {name} does not begin with one"
+    )
 
 
 def _forwarding_off(message: DecidedMessage) -> str:
-    by = message.route or f"a route of {quote_name(message.scope)}"
     to = "" if message.address is None else f" to {message.address}"
     forwarding = message.find_step("FORWARDING")
     is_known = forwarding is None or forwarding["finding"] != "NOT_KNOWN"
     off = "is off" if is_known else "is not known to be on"
-    return f"{by} leads on{to}, and message forwarding {off} on {message.instance}"
+    return f"{message.deciding_route} leads on{to}, and message forwarding {off} on {message.instance}"
 
 
 def _hop_limit(message: DecidedMessage) -> str:
@@ -186,9 +192,8 @@ def _hop_limit(message: DecidedMessage) -> str:
 
 
 def _loop(message: DecidedMessage) -> str:
-    by = message.route or f"a route of {quote_name(message.scope)}"
     to = "an address" if message.address is None else message.address
-    return f"{by} leads to {to}, which is {message.instance} itself"
+    return f"{message.deciding_route} leads to {to}, which is {message.instance} itself"
 
 
 def _expired(message: DecidedMessage) -> str:
@@ -257,8 +262,8 @@ def make_document(explanation: Explanation) -> Document:
 
 def state_nothing_to_run(explanation: Explanation) -> str:
     """Return the comment for an explanation without a statement."""
-    [verdict], steps = explanation.verdict, explanation.steps.rows
-    message = DecidedMessage(verdict, steps)
+    [verdict] = explanation.verdict
+    message = DecidedMessage(verdict, explanation.steps.rows)
     outcome, advice = plain_words(state_outcome(message)), _advise(explanation)
     return " ".join(part for part in ("There is nothing to run.", outcome, advice) if part is not None)
 
@@ -330,12 +335,12 @@ def write_explanation(explanation: Explanation) -> str:
     their sentences and no null values.
     """
     [verdict], steps = explanation.verdict, explanation.steps.rows
-    scope = [step["database_name"] for step in steps if step["item"] == "SCOPE"]
+    scope = DecidedMessage(verdict, steps).scope
     shown = [_step(step, explanation) for step in steps]
     return write_json(
         {
             "verdict": dict(verdict),
-            "error_number": error_number(verdict["reason"], scope[-1] if scope else None),
+            "error_number": error_number(verdict["reason"], scope),
             "end": explanation.end,
             "remedies": [remedy.as_object() for remedy in explanation.remedies],
             "advice": _advise(explanation),

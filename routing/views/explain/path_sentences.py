@@ -7,7 +7,7 @@ from datetime import datetime
 
 from routing.advice.status_meanings import find_trouble
 from routing.advice.trouble_catalogue import STATUSES
-from routing.render.phrases import quote_name
+from routing.render.phrases import LONGEST_STATUS, quote_name
 from routing.render.wording import count, format_time
 from routing.terms import (
     CLASSIFY_EVENT,
@@ -23,11 +23,6 @@ from routing.terms import (
 )
 
 Line = ReadRow
-_LONGEST = 1_000
-"""The maximal length of a displayed name or text. SQL Server's own ones are shorter."""
-_LONGEST_STATUS = 4_000
-"""The maximal length of a displayed status. Its end may contain advice."""
-
 STEP_TITLES = {
     MatchingStep.REPLY: "a reply from outside",
     MatchingStep.BROKER_INSTANCE: "routes that name the service and have the message's broker instance",
@@ -333,7 +328,7 @@ def _to(address: str | None) -> str:
 def _status(line: Line) -> str:
     parts = [] if line["outcome"] is None else [line["outcome"] + _to(line["address"])]
     parts += [] if line["error_number"] is None else [str(line["error_number"])]
-    parts += [] if line["status_text"] is None else [quote_name(line["status_text"], _LONGEST_STATUS)]
+    parts += [] if line["status_text"] is None else [quote_name(line["status_text"], LONGEST_STATUS)]
     compared = {
         "AGREES": "it agrees",
         "COMPATIBLE": "it is compatible with this",

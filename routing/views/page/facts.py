@@ -5,6 +5,7 @@ Times are microseconds since 1970, UTC. Unknown or unrequested facts are None, n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -336,7 +337,7 @@ class Report:
 
 
 def _most_first(counted: Iterable[tuple[str, int]]) -> Mapping[str, int]:
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for word, messages in counted:
-        counts[word] = counts.get(word, 0) + messages
+        counts[word] += messages
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

@@ -25,7 +25,8 @@ from routing.lint.lint_settings import settings as lint_settings
 from routing.lint.linting import ResolvedFacts, lint_columns
 from routing.lint.message_rules import used_routes
 from routing.process import no_search_for_cycles
-from routing.render.wording import count, format_time
+from routing.render.phrases import when
+from routing.render.wording import count
 from routing.rules.timeline import micros_of
 from routing.schemas import OPTIONAL_INPUTS, RUNS, SEEN
 from routing.tables.given_tables import take_tables
@@ -252,15 +253,11 @@ def headline(report_tables: ReportTables, messages: int) -> str:
         return count(messages, "resolved message")
     read, resolved, rejected = (run[name] for name in ("rows_read", "rows_resolved", "rows_rejected"))
     counts = f"{count(read, 'message')} read, {resolved:,} resolved, {say_unchanged(run)}{rejected:,} rejected"
-    as_of = "" if run["as_of"] is None else f", all decided as of {_second(run['as_of'])}"
+    as_of = "" if run["as_of"] is None else f", all decided as of {when(run['as_of'])}"
     # An incremental run adds to the rows of earlier runs.
     whole = "" if messages == resolved else f"; the outputs hold {count(messages, 'message')}"
-    checked = "" if run["now"] is None else f"; delayed messages were last checked as of {_second(run['now'])}"
-    return f"Run {run['run_id']} ended {_second(run['finished_at'])}: {counts}{as_of}{whole}{checked}"
-
-
-def _second(time: datetime) -> str:
-    return format_time(time.replace(microsecond=0))
+    checked = "" if run["now"] is None else f"; delayed messages were last checked as of {when(run['now'])}"
+    return f"Run {run['run_id']} ended {when(run['finished_at'])}: {counts}{as_of}{whole}{checked}"
 
 
 @checked
