@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -22,6 +22,7 @@ from routing.advice.trouble import EstateTrouble, TroubleKind
 from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK, STATUSES
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount
+from routing.groups import group_pairs
 from routing.lint.lint_estate import is_users
 from routing.render.phrases import cut, join_words, named, quote_log
 from routing.render.wording import count
@@ -133,23 +134,17 @@ def _queue_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
 
 
 def _endpoint_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
-    over: dict[tuple[str, str], list[EndpointCount]] = defaultdict(list)
-    failed: dict[tuple[str, str], list[EndpointCount]] = defaultdict(list)
-    for counted in server.counts:
-        if counted.state in _OVER:
-            over[counted.instance, counted.database].append(counted)
-        elif counted.state == IN_ERROR:
-            failed[counted.instance, counted.database].append(counted)
+    placed = [(RemedyPlace(counted.instance, counted.database), counted) for counted in server.counts]
     for counted in server.counts:
         waiting = server.count_waiting(counted.instance, counted.database, counted.far_service or "")
         # Dialogs with a message that waits are open because of it.
         if counted.state in _OPEN and counted.endpoints - waiting >= MANY_OPEN:
             yield _report_open_dialogs(counted)
-    for (instance, database), counts in failed.items():
-        yield _in_error(server, RemedyPlace(instance, database), counts)
-    for (instance, database), counts in over.items():
-        if sum(counted.endpoints for counted in counts) >= MANY:
-            yield _report_leak(server, RemedyPlace(instance, database), counts)
+    for place, counts in group_pairs(pair for pair in placed if pair[1].state == IN_ERROR).items():
+        yield _in_error(server, place, counts)
+    for place, counts in group_pairs(pair for pair in placed if pair[1].state in _OVER).items():
+        if _sum(counts) >= MANY:
+            yield _report_leak(server, place, counts)
 
 
 def _report_open_dialogs(counted: EndpointCount) -> EstateTrouble:
@@ -158,10 +153,7 @@ def _report_open_dialogs(counted: EndpointCount) -> EstateTrouble:
         RemedyPlace(counted.instance, counted.database),
         f"{count(counted.endpoints, 'dialog')} of {services} are open in {named(counted.database)}:"
         " programs may begin one for each message, and never end it.",
-        (
-            *(() if _is_of_notifications([counted]) else _USE_AGAIN),
-            *_advise_clients([counted]),
-        ),
+        (_CLIENT_ACTION,) if _is_of_notifications([counted]) else _USE_AGAIN,
         "SELECT far_service, is_initiator, COUNT(*), MIN(security_timestamp) FROM sys.conversation_endpoints",
         f"WHERE state = '{counted.state}' GROUP BY far_service, is_initiator;",
     )
@@ -176,11 +168,6 @@ def _is_of_notifications(counts: Iterable[EndpointCount]) -> bool:
         for counted in counts
         for service in (counted.service, counted.far_service)
     )
-
-
-def _advise_clients(counts: Iterable[EndpointCount]) -> Iterator[str]:
-    if _is_of_notifications(counts):
-        yield _CLIENT_ACTION
 
 
 def _sum(counts: Iterable[EndpointCount]) -> int:
@@ -249,7 +236,7 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
         actions = (
             "Let the program on each side run END CONVERSATION when it gets the message EndDialog or Error.",
             "Give BEGIN DIALOG a LIFETIME, after which SQL Server removes the endpoint.",
-            *_advise_clients(counts),
+            *((_CLIENT_ACTION,) if _is_of_notifications(counts) else ()),
             *_ending_actions(inbound, outbound),
         )
     state = CLOSED
@@ -359,11 +346,12 @@ def _closed_keys(server: ServerEvidence) -> Iterator[EstateTrouble]:
 
 def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:
     """Yield the machines on which several started endpoints, or an endpoint and another process, have one port."""
-    sharing: dict[tuple[str, int], list[str]] = defaultdict(list)
-    for name, endpoint in server.endpoints.items():
-        if endpoint.port is not None and endpoint.state in (None, "STARTED"):
-            sharing[name.partition("\\")[0].casefold(), endpoint.port].append(name)
-    for (_, port), names in sharing.items():
+    listening = (
+        ((name.partition("\\")[0].casefold(), endpoint.port), name)
+        for name, endpoint in server.endpoints.items()
+        if endpoint.port is not None and endpoint.state in (None, "STARTED")
+    )
+    for (_, port), names in group_pairs(listening).items():
         if len(names) < 2:
             continue
         last = max(names)

@@ -14,7 +14,6 @@ from routing.advice.server_remedies import alter_endpoint, name_endpoint
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble
 from routing.cases.server_evidence import ServerEvidence
-from routing.cases.server_facts import CertificateFacts
 from routing.render.phrases import join_words, named
 
 _PEER_CERTIFICATE, _PRIVATE_KEY = 28035, 28037
@@ -130,13 +129,14 @@ def renew_own_certificate(status: ReportedStatus) -> Remedy | None:
     """Advise to renew the certificate of the endpoint that reports it as invalid."""
     if status.status_text.number not in _OWN_CERTIFICATE:
         return None
-    certificate = status.server.endpoint_certificate(status.instance)
-    if certificate is not None and certificate.has_private_key is False:
-        return _restore_private_key(status.instance, certificate)
-    return _renew(status.server, status.instance, status.find_peer_name(), status.trouble)
+    renewed = _renew(status.server, status.instance, status.find_peer_name(), status.trouble)
+    return _restore_private_key(status.server, status.instance) or renewed
 
 
-def _restore_private_key(instance: str, certificate: CertificateFacts) -> Remedy:
+def _restore_private_key(server: ServerEvidence, instance: str) -> Remedy | None:
+    certificate = server.endpoint_certificate(instance)
+    if certificate is None or certificate.has_private_key is not False:
+        return None
     name = statements.identifier(certificate.name) or "[<certificate>]"
     cause = (
         f"Certificate {named(certificate.name)} of the endpoint of {named(instance)} has no private key: it"
@@ -154,9 +154,9 @@ def open_private_key(status: ReportedStatus) -> Remedy | None:
     """Advise on the master key of master, by which SQL Server opens the private key of an endpoint."""
     if status.status_text.number != _PRIVATE_KEY:
         return None
-    certificate = status.server.endpoint_certificate(status.instance)
-    if certificate is not None and certificate.has_private_key is False:
-        return _restore_private_key(status.instance, certificate)
+    restored = _restore_private_key(status.server, status.instance)
+    if restored is not None:
+        return restored
     cause = (
         f"{named(status.instance)} cannot open the private key of its endpoint's certificate: the key is missing,"
         " or the service master key does not open the master key of master, as after a restore."
@@ -187,8 +187,9 @@ def compare_certificates(server: ServerEvidence, sender: str, peer: str | None) 
         now = server.exported_at(holder)
         if certificate is None or now is None:
             continue
-        if certificate.has_private_key is False:
-            return _restore_private_key(holder, certificate)
+        restored = _restore_private_key(server, holder)
+        if restored is not None:
+            return restored
         if certificate.has_expired(now) or certificate.is_early(now):
             return _renew(server, holder, partner)
     for holder, partner, certificate in used:

@@ -202,8 +202,8 @@ def _lacks_connect(status: ReportedStatus, instance: str, login: str) -> bool:
     grants = status.server.connect_grants(instance)
     if grants is None:
         return False
-    denied = any(not grant.is_granted and grant.grantee in (login, _EVERYBODY) for grant in grants)
-    return denied or not any(grant.is_granted and grant.grantee in (login, _EVERYBODY) for grant in grants)
+    of_login = [grant.is_granted for grant in grants if grant.grantee in (login, _EVERYBODY)]
+    return not of_login or not all(of_login)
 
 
 def _is_account_of(login: str, instance: str) -> bool:

@@ -111,11 +111,8 @@ def _export_further(silent: SilentMessages) -> Remedy:
 
 def _check_return_address(path: JudgedPath, cause: Remedy) -> Remedy:
     """Add a check of the address to which acknowledgements leave the known instances, to words without it."""
-    unknown = [
-        return_path.hop_path.address
-        for return_path in path.return_paths
-        if return_path.hop_path.ending is Ending.LEFT_ESTATE
-    ]
+    hop_paths = (return_path.hop_path for return_path in path.return_paths)
+    unknown = [hop_path.address for hop_path in hop_paths if hop_path.ending is Ending.LEFT_ESTATE]
     if cause.statement is not None or not unknown:
         return cause
     check = f"Check that {named(unknown[0])}, to which the route back leads, is the sender's address."
@@ -209,14 +206,10 @@ def _loop_to_break(possible_path: PossiblePath, describe: Callable[[int], StuckM
     for number in range(len(passed_instances)):
         if describe(number).fitting_here:
             return number
-    return next(
-        (
-            number - 1
-            for number in range(1, len(passed_instances))
-            if passed_instances[number] in passed_instances[:number]
-        ),
-        len(passed_instances) - 1,
-    )
+    for number, name in enumerate(passed_instances):
+        if name in passed_instances[:number]:
+            return number - 1
+    return len(passed_instances) - 1
 
 
 def _describe_at(

@@ -119,10 +119,10 @@ def make_event_notification(server: ServerEvidence, place: RemedyPlace, service:
 
 def name_spellings(stuck: StuckMessage) -> Remedy | None:
     """Advise senders to use the name of a nearly equal service, because a service cannot be renamed."""
-    near = [miss for miss in stuck.near_misses if miss.object_type == SERVICE and miss.service != stuck.service]
-    if not near:
+    services = (miss for miss in stuck.near_misses if miss.object_type == SERVICE)
+    miss = next((miss for miss in services if miss.service != stuck.service), None)
+    if miss is None:
         return None
-    miss = near[0]
     cause = (
         f"The messages are for {named(stuck.service)}, but the service in {named(miss.database)} of instance"
         f" {named(miss.instance)} is called {named(miss.service)}."
@@ -136,12 +136,10 @@ def name_spellings(stuck: StuckMessage) -> Remedy | None:
 
 def begin_anew(stuck: StuckMessage) -> Remedy | None:
     """Advise to begin new dialogs for those bound to a broker instance which no known database has."""
-    near = [
-        miss for miss in stuck.near_misses if miss.object_type == SERVICE and miss.differences == (OTHER_BROKER,)
-    ]
-    if not near or stuck.last.pick is not None:
+    services = (miss for miss in stuck.near_misses if miss.object_type == SERVICE)
+    miss = next((miss for miss in services if miss.differences == (OTHER_BROKER,)), None)
+    if miss is None or stuck.last.pick is not None:
         return None
-    miss = near[0]
     cause = (
         f"The dialogs are bound to broker instance {named(stuck.broker)}, but {named(miss.database)} of instance"
         f" {named(miss.instance)}, which holds the service, has {named(miss.broker)}."

@@ -131,10 +131,8 @@ def _look_at_address(silent: SilentMessages) -> Remedy | None:
         if at_replica is not None:
             return at_replica
     for owner in owners:
-        closed = (
-            None if owner.holders_of(silent.service) else open_holder(estate.server, owner.name, silent.service)
-        )
-        if closed is not None:
+        closed = open_holder(estate.server, owner.name, silent.service)
+        if closed is not None and not owner.holders_of(silent.service):
             return closed
     use = RouteUse(estate, silent.address, silent.service, sender, silent.route)
     return lead_from_loopback(use) or part_endpoints(use) or lead_to_neighbour(use)

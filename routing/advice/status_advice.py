@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -20,6 +20,7 @@ from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.advice.trouble_catalogue import CLEANUP_RISK
 from routing.cases.background import StatusText
 from routing.cases.message_cases import CheckedEstate, MessageResult
+from routing.groups import group_pairs
 from routing.plan.verdicts import MessageJudge, may_ask
 from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, topic_of
 from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
@@ -293,12 +294,9 @@ class StatusAdviser:
 
 
 def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[MessageResult]]:
-    results_by_status: dict[tuple[StatusText, str | None], list[MessageResult]] = defaultdict(list)
-    for result in results:
-        results_by_status[
-            result.status_text, None if result.verdict is None else result.verdict.broker_instance
-        ].append(result)
-    return results_by_status.values()
+    verdicts = ((result, result.verdict) for result in results)
+    brokers = ((result, None if verdict is None else verdict.broker_instance) for result, verdict in verdicts)
+    return group_pairs(((result.status_text, broker), result) for result, broker in brokers).values()
 
 
 def _in_common(possible: Sequence[Verdict]) -> Verdict | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +12,7 @@ from routing.advice.remedy import RemedyPlace
 from routing.cases.estate_addresses import EstateAddresses, TargetAddress
 from routing.cases.judged_questions import RemedyFacts
 from routing.cases.near_misses import ROUTE, KnownInstances, NearMiss, NearMisses
+from routing.groups import group_pairs
 from routing.render.phrases import named
 from routing.rules import text
 from routing.rules.deciding import RouteSearch
@@ -62,11 +62,8 @@ class AdviceEstate:
 
     @cached_property
     def _by_machine(self) -> Mapping[str, Sequence[SqlInstance]]:
-        by_machine: dict[str, list[SqlInstance]] = defaultdict(list)
-        for instance in self.instances.values():
-            for name in instance.machine_names:
-                by_machine[name].append(instance)
-        return by_machine
+        instances = self.instances.values()
+        return group_pairs((name, instance) for instance in instances for name in instance.machine_names)
 
     def find_other_port(self, address: str) -> str | None:
         """Name the port of the known endpoint on an address's machine, if the address has another one."""

@@ -12,6 +12,7 @@ from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.trouble import EstateTrouble, TroubleKind
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_evidence import ServerEvidence
+from routing.groups import group_pairs
 from routing.importing.catalog.conversation_rows import error_number
 from routing.render.phrases import join_words, named, quote_log
 
@@ -95,12 +96,9 @@ def _find_failed_logins(server: ServerEvidence, instance: str) -> Iterator[Estat
 
 
 def _find_failed_starts(server: ServerEvidence, instance: str) -> Iterator[EstateTrouble]:
-    lines: dict[int, list[str]] = defaultdict(list)
-    for line in server.log_lines(instance, *(f"Error: {number}," for number in _STARTING)):
-        header = _HEADER.match(line)
-        if header is not None and int(header[1]) in _STARTING:
-            lines[int(header[1])].append(line)
-    for number, those in lines.items():
+    lines = server.log_lines(instance, *(f"Error: {number}," for number in _STARTING))
+    numbered = ((int(header[1]), line) for line in lines if (header := _HEADER.match(line)))
+    for number, those in group_pairs(pair for pair in numbered if pair[0] in _STARTING).items():
         cause = f"Service Broker of {named(instance)} reports error {number}: {_STARTING[number]}."
         actions = (
             quote_log(instance, those[0]),

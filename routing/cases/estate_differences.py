@@ -145,9 +145,10 @@ def _differing(old: Mapping[Any, Any], new: Mapping[Any, Any]) -> set[str | None
 
 def _find_changed_requests(before: OneSide, after: OneSide) -> Iterator[tuple[str, str]]:
     """Yield the instances and services whose requests on record count differently on one side."""
-    if before.route_requests is after.route_requests and before.at == after.at:
+    first, second = (one_side.settings.get("route_requests") for one_side in (before, after))
+    if first is second and before.at == after.at:
         return
-    old, new = (_states(one_side.route_requests, one_side.at) for one_side in (before, after))
+    old, new = _states(first, before.at), _states(second, after.at)
     yield from {scope[::2] for scope in old.keys() | new.keys() if old.get(scope) != new.get(scope)}
 
 
@@ -180,6 +181,7 @@ class PathDifference:
     before: EstateNetwork
     after: EstateNetwork
     affected: AffectedServices
+    _leads_elsewhere_by_route: dict[tuple[str, str], bool] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, diff_sides: DiffSides, affected: AffectedServices) -> PathDifference:
@@ -325,10 +327,6 @@ class PathDifference:
     def _owners(network: EstateNetwork, sender: str, address: str) -> list[str] | None:
         instance = network.instances.get(sender)
         return None if instance is None else [owner.name for owner in network.owners(address, instance)]
-
-    @cached_property
-    def _leads_elsewhere_by_route(self) -> dict[tuple[str, str], bool]:
-        return {}
 
 
 class SentKey(NamedTuple):

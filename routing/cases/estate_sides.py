@@ -63,11 +63,6 @@ class OneSide:
         """Return its tables that are not the very same as another side's."""
         return {key: columns for key, columns in self.settings.items() if columns is not other.settings.get(key)}
 
-    @property
-    def route_requests(self) -> TableColumns | None:
-        """Its requests for routes on record, or None without such a table."""
-        return self.settings.get("route_requests")
-
 
 @dataclass(frozen=True)
 class DiffSides:

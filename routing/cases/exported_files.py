@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TypeVar
 
 from routing.errors import InputError, join_bounded, quote
+from routing.groups import group_pairs
 from routing.importing.catalog import StandIns, TimeFormats
 from routing.importing.catalog.cell_values import UnknownTime
 from routing.importing.catalog.result_files import FoundResultSet, find_result_sets, have_equal_rows
@@ -43,7 +43,6 @@ _NO_DATABASE = frozenset(
 )
 _ANY_INSTANCE = "instance"
 _NAMED = re.compile(r"(?<=\w)\$(?=\w)")
-_Key = TypeVar("_Key")
 
 
 def stand_in_for(
@@ -60,9 +59,9 @@ def stand_in_for(
     """
     if not result_sets:
         return {}
-    parts = _by(result_sets, lambda part: part.file)
+    parts = group_pairs((part.file, part) for part in result_sets)
     timeless, unnamed, without_database = (
-        list(_by((part for part in result_sets if _lacks(part, column)), lambda part: part.file))
+        list(dict.fromkeys(part.file for part in result_sets if _lacks(part, column)))
         if options.as_row()[column] is None
         else []
         for column in ("exported_at", "instance_name", "database_name")
@@ -125,15 +124,6 @@ def _lacks(part: FoundResultSet, column: str) -> bool:
     return column not in part.rows.columns or any(not _text(cell) for cell in part.rows.rows.different(column))
 
 
-def _by(
-    parts: Iterable[FoundResultSet], key: Callable[[FoundResultSet], _Key]
-) -> dict[_Key, list[FoundResultSet]]:
-    parts_by_key: dict[_Key, list[FoundResultSet]] = defaultdict(list)
-    for part in parts:
-        parts_by_key[key(part)].append(part)
-    return parts_by_key
-
-
 def _text(cell: object) -> str:
     return "" if cell is None else str(cell).strip()
 
@@ -174,7 +164,7 @@ def _folded_databases(parts: Sequence[FoundResultSet]) -> set[str]:
 def _instances(parts: Sequence[FoundResultSet], top: Path, lacking: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the files of unnamed instances with the names that these are given."""
     known_names, databases = _names(parts, "instance_name"), _folded_databases(parts)
-    parts_by_folder = _by(parts, lambda part: _folder_of(part.file))
+    parts_by_folder = group_pairs((_folder_of(part.file), part) for part in parts)
     for file in lacking:
         folder = _folder_of(file)
         instance = find_in_folders(Path(file), known_names) or _only_name(parts_by_folder[folder])
@@ -189,7 +179,7 @@ def _databases(
     lacking: Sequence[str],
 ) -> Iterator[tuple[str, str]]:
     """Yield the files of unnamed databases with the names that these are given."""
-    for instance, of_instance in _by(parts, lambda part: instance_by_file[part.file]).items():
+    for instance, of_instance in group_pairs((instance_by_file[part.file], part) for part in parts).items():
         files = [file for file in lacking if instance_by_file[file] == instance]
         database_names = _known_databases(of_instance)
         names_by_file = {file: _named_by(Path(file), top, [*database_names, MSDB]) for file in files}
@@ -241,18 +231,11 @@ def _note_defaults(
     if times:
         shown = [f"{file}: {format_time(at.replace(microsecond=0))}" for file, at in times.items()]
         yield f"there is no exported_at, so the file's time is used (--exported-at): {join_bounded(shown, 'file')}"
-    for name, files in _files_by_name(instances).items():
+    for name, files in group_pairs((name, file) for file, name in instances.items()).items():
         yield f"there is no instance_name, so {quote(name)} is used (--instance): {join_bounded(files, 'file')}"
-    for name, files in _files_by_name(databases).items():
+    for name, files in group_pairs((name, file) for file, name in databases.items()).items():
         shown_name = quote(name) if name != UNNAMED_DATABASE else "an unnamed one"
         yield f"there is no database_name, so {shown_name} is used (--database): {join_bounded(files, 'file')}"
-
-
-def _files_by_name(names: Mapping[str, str]) -> dict[str, list[str]]:
-    files: dict[str, list[str]] = defaultdict(list)
-    for file, name in names.items():
-        files[name].append(file)
-    return files
 
 
 def _say_several(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from routing.cases.evidence import FileEvidence
 from routing.cases.missing_knowledge import OF_ADDRESSES, KnowledgeGap, MissingKnowledge
+from routing.groups import group_pairs
 from routing.rules import text
 from routing.rules.deciding import RouteSearch
 from routing.rules.estate import AddressKind, Database, SharedTuple, SqlInstance
@@ -28,6 +29,9 @@ class EstateKnowledge:
 
     evidence: FileEvidence
     instances: Mapping[str, SqlInstance]
+    _ordered: dict[Hashable, tuple[KnowledgeGap, ...]] = field(default_factory=dict, init=False)
+    _influential: dict[Hashable, tuple[KnowledgeGap, ...]] = field(default_factory=dict, init=False)
+    _unread: dict[str, Sequence[tuple[Database, KnowledgeGap]]] = field(default_factory=dict, init=False)
 
     def list_gaps(self) -> list[KnowledgeGap]:
         """List all gaps, in the order of instances and databases."""
@@ -62,7 +66,7 @@ class EstateKnowledge:
             services = self.services(instance, database)
             if services is not None:
                 yield services
-        if (instance, database) in self._queues and not self._was_exported(
+        if (instance, database) in self._queues and not self.evidence.views.was_exported(
             "conversation_endpoints", instance, database
         ):
             yield KnowledgeGap(instance, database, MissingKnowledge.ENDPOINTS_OF_DIALOGS)
@@ -100,14 +104,11 @@ class EstateKnowledge:
     ) -> KnowledgeGap | None:
         """Return the gap of a view: no export, unreadable rows, or rows only from scripts."""
         missing_entirely, missing_some, in_part = whats
-        if self._was_exported(view, instance, database):
+        if self.evidence.views.was_exported(view, instance, database):
             is_doubtful = self.evidence.views.is_doubtful(view, instance, database)
             return KnowledgeGap(instance, database, in_part) if is_doubtful else None
         is_scripted = (instance, database) in self.evidence.views.scripted.get(view, ())
         return KnowledgeGap(instance, database, missing_some if is_scripted else missing_entirely)
-
-    def _was_exported(self, view: str, instance: str, database: str | None) -> bool:
-        return self.evidence.views.was_exported(view, instance, database)
 
     def _is_name_alone(self, name: str) -> bool:
         instance = self.instances[name]
@@ -123,7 +124,7 @@ class EstateKnowledge:
         forwarding, addresses = row["is_message_forwarding_enabled"] is not None, bool(row["addresses"])
         # An instance without an endpoint has no address, and the view of an endpoint has none.
         has_none = (
-            self._was_exported("service_broker_endpoints", name, None)
+            self.evidence.views.was_exported("service_broker_endpoints", name, None)
             and name not in self.evidence.views.endpoints
         )
         addresses = addresses or has_none
@@ -133,7 +134,7 @@ class EstateKnowledge:
 
     def _addresses(self, name: str) -> MissingKnowledge:
         """Return the gap of an instance without known addresses: only the queries export its network names."""
-        was_read = self._was_exported("service_broker_endpoints", name, None)
+        was_read = self.evidence.views.was_exported("service_broker_endpoints", name, None)
         return MissingKnowledge.NAMES if was_read else MissingKnowledge.ADDRESSES
 
     def may_be_at(self, address: str) -> list[str]:
@@ -160,11 +161,8 @@ class EstateKnowledge:
 
     @cached_property
     def _without_addresses(self) -> dict[str, list[str]]:
-        by_machine: dict[str, list[str]] = {}
-        for name in self.instances:
-            if self._endpoint(name) in OF_ADDRESSES:
-                by_machine.setdefault(text.machine_of(name), []).append(name)
-        return by_machine
+        names = (name for name in self.instances if self._endpoint(name) in OF_ADDRESSES)
+        return group_pairs((text.machine_of(name), name) for name in names)
 
     @cached_property
     def _rows(self) -> dict[str, dict[str, object]]:
@@ -199,10 +197,6 @@ class EstateKnowledge:
         if place not in self._ordered:
             self._ordered[place] = SharedTuple(sorted(gaps.union(*holders), key=lambda gap: gap.place))
         return self._ordered[place]
-
-    @cached_property
-    def _ordered(self) -> dict[Hashable, tuple[KnowledgeGap, ...]]:
-        return {}
 
     def _of_search(self, name: str, search: RouteSearch, *, is_requested: bool) -> Iterator[KnowledgeGap]:
         if search.match is None:
@@ -254,10 +248,6 @@ class EstateKnowledge:
             self._influential[place] = tuple(unread[database] for database in influential)
         return self._influential[place]
 
-    @cached_property
-    def _influential(self) -> dict[Hashable, tuple[KnowledgeGap, ...]]:
-        return {}
-
     def _unread_services(self, name: str) -> Sequence[tuple[Database, KnowledgeGap]]:
         """Return the user databases of an instance that may have a service, with their gaps."""
         if name not in self._unread:
@@ -266,10 +256,6 @@ class EstateKnowledge:
                 (one, gap) for one, gap in gaps if gap is not None and one.name not in SYSTEM_DATABASES
             ]
         return self._unread[name]
-
-    @cached_property
-    def _unread(self) -> dict[str, Sequence[tuple[Database, KnowledgeGap]]]:
-        return {}
 
 
 def _hangs_on_services(search: RouteSearch) -> bool:

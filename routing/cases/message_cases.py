@@ -14,6 +14,7 @@ from routing.cases.evidence import CONFIGURATION, FileEvidence
 from routing.cases.judged_questions import message_of
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.missing_knowledge import KnowledgeGap, MissingKnowledge
+from routing.groups import group_pairs
 from routing.importing.catalog.conversation_rows import status_of
 from routing.plan.checked_inputs import instances_of
 from routing.plan.verdicts import KnownDialogs, MessageJudge, may_ask
@@ -267,10 +268,9 @@ def decide_all(
     """
     evidence, knowledge = estate.evidence, estate.knowledge
     dialogs = KnownDialogs.of_columns([TableColumns.of_rows(evidence.rows["dialogs"], DIALOGS)])
-    by_instance: dict[str, list[tuple[TableRow, TableRow]]] = defaultdict(list)
     # Each observation is of the message in the same place.
-    for pair in zip(evidence.rows["messages"], evidence.rows["observed_routing"], strict=True):
-        by_instance[pair[0]["instance_name"]].append(pair)
+    pairs = zip(evidence.rows["messages"], evidence.rows["observed_routing"], strict=True)
+    by_instance = group_pairs((pair[0]["instance_name"], pair) for pair in pairs)
     results, count = list[MessageResult](), len(evidence.rows["messages"])
     possible, cases = PossibleVerdicts(estate.instances, estate.times), SharedCases()
     for name, of_instance in by_instance.items():

@@ -149,10 +149,8 @@ class NearMisses:
         None if it has none yet. Routes of the scope come first, ordered by their number of differences. Services
         follow, with those of the instance first.
         """
-        routes, services = (
-            self._routes_near(instance, scope, service, broker, t),
-            self._services_near(instance, service, broker),
-        )
+        routes = self._routes_near(instance, scope, service, broker, t)
+        services = self._services_near(instance, service, broker)
         return SharedTuple((*routes, *services)) if routes else services
 
     def _routes_near(
@@ -225,15 +223,8 @@ class NearMisses:
             if where == instance and has_id(holder, broker) and not holder.is_enabled:
                 service_differences.append(BROKER_OFF)
             if service_differences:
-                yield NearMiss(
-                    SERVICE,
-                    where,
-                    holder.name,
-                    held_service,
-                    held_service,
-                    holder.broker,
-                    tuple(service_differences),
-                )
+                names = where, holder.name, held_service, held_service
+                yield NearMiss(SERVICE, *names, holder.broker, tuple(service_differences))
 
     def _routes_of(self, instance: str, scope: str) -> _Table:
         place = (instance, scope)

@@ -11,6 +11,7 @@ from routing.cases.evidence import FileEvidence
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import SAID_EVERY, ChangedCases, CheckedEstate, MessageResult
 from routing.cases.missing_knowledge import KnowledgeGap, MissingKnowledge
+from routing.groups import group_pairs
 from routing.importing.catalog.cell_values import UnknownTime
 from routing.plan.paths import PathPlanner
 from routing.rules import text
@@ -67,9 +68,7 @@ class AssumedAddresses:
 
     def added_to(self, instances: Mapping[str, SqlInstance]) -> dict[str, SqlInstance]:
         """Return all instances, some with assumed addresses."""
-        assumed: dict[str, list[str]] = defaultdict(list)
-        for address, name in self.owners.items():
-            assumed[name].append(address)
+        assumed = group_pairs((name, address) for address, name in self.owners.items())
         return {
             name: replace(instance, own_addresses=own_addresses(assumed[name])) if name in assumed else instance
             for name, instance in instances.items()

@@ -120,18 +120,12 @@ class ExplainSource:
 
         Raises InputError if one of these rows is faulty.
         """
-        of_instance, conversation = (
-            {"instance_name": [row["instance_name"]]},
-            text.fold(row["conversation_id"] or ""),
-        )
+        of_instance = {"instance_name": [row["instance_name"]]}
 
         def read(key: str) -> TableColumns:
-            table = self.tables[key]
-            return (
-                _read_dialogs(table, [conversation], of_instance)
-                if key == "dialogs"
-                else table.rows(only=of_instance)
-            )
+            if key != "dialogs":
+                return self.tables[key].rows(only=of_instance)
+            return _read_dialogs(self.tables[key], [text.fold(row["conversation_id"] or "")], of_instance)
 
         near = self._read_each((key for key in INPUTS if key != "messages"), read)
         refuse_faults(near)

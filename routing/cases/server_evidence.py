@@ -34,6 +34,7 @@ from routing.cases.server_facts import (
     is_granted,
     read_drop,
 )
+from routing.groups import group_pairs
 from routing.importing.catalog.covering import list_counts, list_queues
 from routing.importing.catalog.typed_rows import MARKER
 from routing.importing.covered_rows import Unit, unit_of
@@ -104,9 +105,7 @@ class ServerEvidence:
 
     @cached_property
     def _conversations(self) -> Mapping[Unit, frozenset[str]]:
-        ids: dict[Unit, set[str]] = defaultdict(set)
-        for row in self.dialogs:
-            ids[unit_of(row)].add(row["conversation_id"])
+        ids = group_pairs((unit_of(row), row["conversation_id"]) for row in self.dialogs)
         return {unit: frozenset(conversation_ids) for unit, conversation_ids in ids.items()}
 
     def was_exported(self, view: str, instance: str, database: str | None = None) -> bool:
@@ -125,11 +124,7 @@ class ServerEvidence:
     @cached_property
     def closed_databases(self) -> Mapping[str, Sequence[str]]:
         """The databases of each instance that are not online."""
-        closed = defaultdict[str, list[str]](list)
-        for (instance, name), facts in self.databases.items():
-            if facts.is_closed:
-                closed[instance].append(name)
-        return closed
+        return group_pairs(place for place, facts in self.databases.items() if facts.is_closed)
 
     def endpoint(self, instance: str) -> EndpointFacts | None:
         """Return the Service Broker endpoint of an instance, or None if none was exported."""
@@ -241,11 +236,10 @@ class ServerEvidence:
     @property
     def bound_users(self) -> Mapping[tuple[str, str], Collection[str]]:
         """The users of remote service bindings, by instance and database."""
-        users: dict[tuple[str, str], set[str]] = defaultdict(set)
-        for row in self.rows.get("remote_service_bindings", ()):
-            if row["user_name"] is not None:
-                users[row["instance_name"], row["database_name"]].add(row["user_name"])
-        return users
+        bindings = self.rows.get("remote_service_bindings", ())
+        named = (row for row in bindings if row["user_name"] is not None)
+        users = (((row["instance_name"], row["database_name"]), row["user_name"]) for row in named)
+        return group_pairs(dict.fromkeys(users))
 
     def has_master_key(self, instance: str, database: str) -> bool | None:
         """Return True if a database has a master key, or None if its keys were not exported."""
@@ -336,12 +330,9 @@ class ServerEvidence:
 
     @cached_property
     def _dropped(self) -> Mapping[str, Sequence[DroppedMessage]]:
-        dropped: dict[str, list[DroppedMessage]] = defaultdict(list)
-        for row in self.rows.get("broker_events", ()):
-            drop = read_drop(row["event_data"] or "", row["instance_name"])
-            if drop is not None:
-                dropped[row["instance_name"]].append(drop)
-        return dropped
+        events = ((row["instance_name"], row["event_data"] or "") for row in self.rows.get("broker_events", ()))
+        drops = ((instance, read_drop(event, instance)) for instance, event in events)
+        return group_pairs((instance, drop) for instance, drop in drops if drop is not None)
 
     @cached_property
     def errors(self) -> Sequence[ExportError]:
@@ -356,9 +347,7 @@ class ServerEvidence:
 
     def _rows_of(self, view: str, instance: str, database: str | None) -> Iterable[TableRow]:
         if view not in self._by_unit:
-            by_unit = self._by_unit[view] = defaultdict(list)
-            for row in self.rows.get(view, ()):
-                by_unit[unit_of(row)].append(row)
+            self._by_unit[view] = group_pairs((unit_of(row), row) for row in self.rows.get(view, ()))
         return self._by_unit[view].get((instance, database), ())
 
     @cached_property
@@ -367,10 +356,10 @@ class ServerEvidence:
 
     def list_refusals(self) -> list[ExportRefusal]:
         """Return the refused and cut parts of exports. Equal refusals in several databases are one."""
-        alike: dict[ExportError, list[ExportError]] = defaultdict(list)
-        for error in self.errors:
-            is_cut = None if error.left_out is None else 0
-            alike[error._replace(database=None, left_out=is_cut)].append(error)
+        alike = group_pairs(
+            (error._replace(database=None, left_out=None if error.left_out is None else 0), error)
+            for error in self.errors
+        )
         return [
             ExportRefusal(
                 key.instance,
@@ -450,10 +439,7 @@ class ServerEvidence:
 
     @cached_property
     def _queue_units(self) -> Mapping[Unit, Sequence[QueueFacts]]:
-        queues: dict[Unit, list[QueueFacts]] = defaultdict(list)
-        for row in self.queues:
-            queues[unit_of(row)].append(QueueFacts.of_row(row))
-        return queues
+        return group_pairs((unit_of(row), QueueFacts.of_row(row)) for row in self.queues)
 
     @cached_property
     def _queues(self) -> Mapping[tuple[str, str], Sequence[QueueFacts]]:
@@ -461,12 +447,9 @@ class ServerEvidence:
 
     @cached_property
     def _certificates(self) -> Mapping[tuple[str, str], Sequence[CertificateFacts]]:
-        certificates: dict[tuple[str, str], list[CertificateFacts]] = defaultdict(list)
-        for row in self.rows.get("certificates", ()):
-            if row["name"] is not None:
-                place = row["instance_name"], collated(row["database_name"])
-                certificates[place].append(CertificateFacts.of_row(row))
-        return certificates
+        named = (row for row in self.rows.get("certificates", ()) if row["name"] is not None)
+        places = (((row["instance_name"], collated(row["database_name"])), row) for row in named)
+        return group_pairs((place, CertificateFacts.of_row(row)) for place, row in places)
 
     @cached_property
     def _listeners(self) -> Mapping[str, AvailabilityListener]:

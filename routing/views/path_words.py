@@ -12,7 +12,7 @@ from routing.render.wording import count, mark_outcome
 from routing.rules.following import HopPath, PathHop
 from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.pathing import PathWithReturn
-from routing.terms import LEAVES, Ending, Outcome, PathEnd
+from routing.terms import LEAVES, Ending, Outcome, PathEnd, TableRow
 
 Parts = list[str | TonedText]
 ENDING_WORDS = {
@@ -59,6 +59,17 @@ def _rest(hop: PathHop, hop_path: HopPath) -> str:
     if hop.outcome is Outcome.DELIVERED:
         return f" to database {quote(hop_path.database)}"
     return f" ({number_reason(hop.reason, hop.scope)})"
+
+
+def end_values(hop_path: HopPath) -> TableRow:
+    """Return the end of a path as values for programs."""
+    return {
+        "outcome": str(hop_path.ending),
+        "reason": None if hop_path.reason is None else str(hop_path.reason),
+        "instance_name": hop_path.instance,
+        "database_name": hop_path.database,
+        "address": hop_path.address,
+    }
 
 
 def state_path(followed: FollowedMessage, path: PathWithReturn) -> Parts:

@@ -22,7 +22,8 @@ from routing.terms import JsonObject, ReadRow
 from routing.views.check.checking import Check, find_notes, severity_of
 from routing.views.check.grouping import MessageGroup
 from routing.views.check.problem_evidence import VIEWS_OF_AN_INSTANCE
-from routing.views.check.trial import Change, Trial
+from routing.views.check.trial import Change
+from routing.views.path_words import end_values
 
 
 def as_object(done: Check) -> JsonObject:
@@ -46,9 +47,7 @@ def as_object(done: Check) -> JsonObject:
         "troubles": [trouble.as_object() for trouble in shown.troubles],
         "findings": [_finding(finding) for finding in shown.findings],
         "other_findings": dict(shown.other_findings),
-        "then": None
-        if done.with_scripts is None or done.trial is None
-        else _trial(done, done.with_scripts, done.trial),
+        "then": _trial(done),
     }
 
 
@@ -153,11 +152,7 @@ def _path_object(possible_path: PossiblePath, path: JudgedPath) -> JsonObject:
     hop_path = possible_path.hop_path
     return {
         "direction": "BACK" if possible_path.is_return else "THERE",
-        "outcome": str(hop_path.ending),
-        "reason": None if hop_path.reason is None else str(hop_path.reason),
-        "instance_name": hop_path.instance,
-        "database_name": hop_path.database,
-        "address": hop_path.address,
+        **end_values(hop_path),
         "end": str(possible_path.end),
         "fails": possible_path in path.failing_paths,
         "hops": [_hop(hop) for hop in hop_path.hops],
@@ -219,7 +214,10 @@ def _finding(finding: LintFinding) -> JsonObject:
     return {**finding._asdict(), "severity": str(severity_of(finding))}
 
 
-def _trial(done: Check, tried: Check, trial: Trial) -> JsonObject:
+def _trial(done: Check) -> JsonObject | None:
+    tried, trial = done.with_scripts, done.trial
+    if tried is None or trial is None:
+        return None
     return {
         "scripts": [_script(script) for script in tried.evidence.log.scripts],
         "rejected": list(tried.evidence.log.rejected),

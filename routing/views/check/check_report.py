@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import starmap
 
@@ -21,6 +21,7 @@ from routing.document import (
     Tone,
     TonedText,
 )
+from routing.groups import group_pairs
 from routing.lint.catalogue import BY_CODE
 from routing.lint.linting import rows_of
 from routing.render.phrases import cut, join_words, named, shorten, when, where
@@ -122,9 +123,7 @@ def list_statements(done: Check, selected: Sequence[MessageResult] | None = None
     # Statements come first, so that servers with only comments need no connection.
     ready_instances = {instance for (instance, _), remedy in remedies.items() if remedy.is_complete}
     statements: list[SqlStatement] = []
-    for key in sorted(
-        remedies, key=lambda instance_and_statement: instance_and_statement[0] not in ready_instances
-    ):
+    for key in sorted(remedies, key=lambda key: key[0] not in ready_instances):
         other_count = len(reasons[key]) - 1
         other_reasons = [f"And for {count(other_count, 'other problem')}."] if other_count else []
         statements.append(remedies[key].as_statement([reasons[key][0], *other_reasons]))
@@ -133,9 +132,8 @@ def list_statements(done: Check, selected: Sequence[MessageResult] | None = None
 
 def answer_line(done: Check) -> str:
     """Return the answer in one line: the number of stuck messages, and other trouble."""
-    return state_answer(
-        find_problems(done.described.groups), done.messages, done.evidence.log, done.described.troubles
-    )
+    shown = done.described
+    return state_answer(find_problems(shown.groups), done.messages, done.evidence.log, shown.troubles)
 
 
 class _Report:
@@ -234,23 +232,15 @@ class _Report:
 
     def list_inputs(self) -> Iterator[Block]:
         """Yield the list of exports and scripts that were read, rejected or left out."""
-        evidence, most = self._done.evidence, self._limits.sentences
+        evidence, log, most = self._done.evidence, self._done.evidence.log, self._limits.sentences
         yield DocumentHeading("Read")
-        by_instance: dict[str, list[ViewRead]] = defaultdict(list)
-        for view_read in views_read(evidence):
-            by_instance[view_read.instance].append(view_read)
+        by_instance = group_pairs((view_read.instance, view_read) for view_read in views_read(evidence))
         state = _list_views if most is None else _count_views
         yield from _items(shorten(map(state, by_instance.values()), most))
         yield from _items(shorten(map(_state_script, evidence.log.scripts), most))
         yield from _items(_state_uncounted(evidence))
-        lists = {
-            "left out": evidence.log.left_out,
-            "rejected": evidence.log.rejected,
-            "note": find_notes(self._done),
-        }
-        for label, sentences in lists.items():
-            cuts = (f"{label}: {cut(sentence)}" for sentence in sentences)
-            yield from _items(shorten(cuts, self._limits.notes))
+        lists = {"left out": log.left_out, "rejected": log.rejected, "note": find_notes(self._done)}
+        yield from _list_labelled(lists, self._limits)
 
 
 def _refusals(done: Check) -> list[str]:
@@ -261,14 +251,17 @@ def _list_changes(done: Check, limits: ReportLimits) -> Iterator[Block]:
     """Yield the changes by scripts: first those for the worse, then the repairs."""
     if done.with_scripts is None or done.trial is None:
         return
-    evidence, trial = done.with_scripts.evidence, done.trial
+    log, trial = done.with_scripts.evidence.log, done.trial
     yield DocumentHeading("What changes")
-    yield from _items(shorten(map(_state_script_tried, evidence.log.scripts), limits.sentences))
-    for label, sentences in {"rejected": evidence.log.rejected, "note": evidence.log.notes}.items():
-        cuts = (f"{label}: {cut(sentence)}" for sentence in sentences)
-        yield from _items(shorten(cuts, limits.notes))
+    yield from _items(shorten(map(_state_script_tried, log.scripts), limits.sentences))
+    yield from _list_labelled({"rejected": log.rejected, "note": log.notes}, limits)
     yield from _items(shorten(map(_state_change, trial.changes), limits.changes))
     yield ListItem(f"{count(trial.unchanged, 'message')} as before")
+
+
+def _list_labelled(lists: Mapping[str, Sequence[str]], limits: ReportLimits) -> Iterator[ListItem]:
+    for label, sentences in lists.items():
+        yield from _items(shorten((f"{label}: {cut(sentence)}" for sentence in sentences), limits.notes))
 
 
 def _state_others(number: int) -> str:
@@ -368,22 +361,15 @@ def as_report(done: Check) -> Report:
 
 def _extent(done: Check) -> str:
     counts = state_counts(done.described)
-    scripts = (
-        []
-        if done.with_scripts is None
-        else sorted({cut(script.file) for script in done.with_scripts.evidence.log.scripts})
-    )
+    tried = () if done.with_scripts is None else done.with_scripts.evidence.log.scripts
+    scripts = sorted({cut(script.file) for script in tried})
     return counts + (f"; with {join_words(scripts)} applied" if scripts else "")
 
 
 def _endings(done: Check) -> list[str]:
     """Return the ending of each message. A failing connection ends it earlier than the rules."""
-    failing = {
-        id(result)
-        for group in done.groups
-        if group.kind is ProblemKind.CONNECTION_FAILS
-        for result in group.results
-    }
+    failing_groups = [group for group in done.groups if group.kind is ProblemKind.CONNECTION_FAILS]
+    failing = {id(result) for group in failing_groups for result in group.results}
     return [CONNECTION_FAILS if id(result) in failing else result.end for result in done.results]
 
 
@@ -391,15 +377,16 @@ def _not_known(done: Check) -> Iterator[str]:
     yield from map(gap_sentence, (done.with_scripts or done).gaps)
     yield from _refusals(done)
     # The notes of tried scripts come after those of the files.
-    for check in (done, *([] if done.with_scripts is None else [done.with_scripts])):
+    for check in (done,) if done.with_scripts is None else (done, done.with_scripts):
         yield from (f"rejected: {cut(sentence)}" for sentence in check.evidence.log.rejected)
         yield from (f"note: {cut(sentence)}" for sentence in find_notes(check))
 
 
 def _flows(results: Sequence[MessageResult], endings: Sequence[str]) -> tuple[MessageFlow, ...]:
-    enqueued: dict[MessageFlow, list[int]] = defaultdict(list)
-    for result, ending in zip(results, endings, strict=True):
-        enqueued[_uncounted_flow(result, ending)].append(micros_of(result.row["enqueue_time"]))
+    enqueued = group_pairs(
+        (_uncounted_flow(result, ending), micros_of(result.row["enqueue_time"]))
+        for result, ending in zip(results, endings, strict=True)
+    )
     flows = [replace(flow, messages=len(times), oldest=min(times)) for flow, times in enqueued.items()]
     return tuple(sorted(flows, key=lambda flow: (-flow.messages, flow.oldest)))
 

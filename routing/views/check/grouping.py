@@ -24,6 +24,7 @@ from routing.cases.judged_questions import RemedyFacts
 from routing.cases.message_cases import CheckedEstate, MessageCase, MessageResult
 from routing.cases.missing_knowledge import OF_ROUTES, KnowledgeGap
 from routing.cases.near_misses import NOTHING_NEAR, NearMiss, near_in_common
+from routing.groups import group_pairs
 from routing.rules.estate import SharedTuple
 from routing.rules.judging import IS_DROPPED, JudgedPath
 from routing.rules.observed import NumberAgreement, ReasonComparison
@@ -269,7 +270,7 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
     adviser = _Adviser(estate, AdviceEstate(facts_for_remedies))
     numbers = _PathNumbers()
     results_by_facts: dict[tuple[_Facts, _NearMissesAndRemedies], list[MessageResult]] = defaultdict(list)
-    for case, case_results in _by_case(all_results).items():
+    for case, case_results in group_pairs((result.case, result) for result in all_results).items():
         facts = _facts_of(case, numbers.find(case.path))
         results_by_facts[facts, adviser.help_for(case, facts)] += case_results
     groups = [adviser.make(shared_results, helped) for (_, helped), shared_results in results_by_facts.items()]
@@ -279,13 +280,6 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
 def _order_of(message_group: MessageGroup) -> SortKey:
     case = message_group.first.case
     return message_group.place, case.instance, case.database or "", case.service
-
-
-def _by_case(results: Iterable[MessageResult]) -> dict[MessageCase, list[MessageResult]]:
-    cases: dict[MessageCase, list[MessageResult]] = defaultdict(list)
-    for result in results:
-        cases[result.case].append(result)
-    return cases
 
 
 class _Adviser:

@@ -6,11 +6,11 @@ near the other routes came.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 
 from routing.cases.background import SHOWN, Line, line
 from routing.cases.judged_questions import JudgedQuestion
+from routing.groups import group_pairs
 from routing.rules import choosing, text
 from routing.rules.candidate_order import Candidate, list_candidates
 from routing.rules.choosing import RouteTier
@@ -197,12 +197,8 @@ class ListedRoutes:
 
 def list_routes(routes: list[SearchedRoute], number: int) -> ListedRoutes:
     """List up to `SHOWN` routes near the message for each step, and count the rest."""
-    near: dict[MatchingStep, list[SearchedRoute]] = defaultdict(list)
-    for searched in routes:
-        if searched.is_near:
-            near[searched.home].append(searched)
     by_step = {}
-    for step, near_routes in near.items():
+    for step, near_routes in group_pairs((route.home, route) for route in routes if route.is_near).items():
         shown = sorted(near_routes, key=lambda route: route.place)[:SHOWN]
         by_step[step] = [_route_line(searched, number) for searched in shown]
         if len(near_routes) > SHOWN:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from routing.document import Block, Document, DocumentHeading, LabelledFact, ListItem, Paragraph, Tone, TonedText
+from routing.groups import group_pairs
 from routing.lint.catalogue import LintRule, Severity
 from routing.lint.custom_rules import CustomRule
 from routing.lint.linting import kinds_with
@@ -66,9 +67,7 @@ def describe_findings(
     counted. ``rules`` are custom ones. ``remarks`` are printed before the last line.
     """
     kinds = kinds_with(rules)
-    by_code: dict[str, list[ReadRow]] = {}
-    for row in findings:
-        by_code.setdefault(row["code"], []).append(row)
+    by_code = group_pairs((row["code"], row) for row in findings)
     defaults = [] if lists_all else [code for code in by_code if code in kinds and kinds[code].is_default]
     listed_codes = [code for code in by_code if code not in defaults]
     listed_codes.sort(key=lambda code: (list(Severity).index(by_code[code][0]["severity"]), code))
@@ -157,9 +156,7 @@ def as_junit(
     ``not_judged`` are one more test, with an error. Characters that XML cannot hold or that move a cursor are
     replaced.
     """
-    by_code: dict[str, list[ReadRow]] = {}
-    for row in findings:
-        by_code.setdefault(row["code"], []).append(row)
+    by_code = group_pairs((row["code"], row) for row in findings)
     failed = [code for code, rows in by_code.items() if rows[0]["severity"] in failing]
     errors = int(bool(not_judged))
     numbers = {"tests": len(kinds) + errors, "failures": len(failed), "errors": errors, "skipped": 0}

@@ -18,7 +18,9 @@ from routing.document import (
     Words,
     make_columns,
 )
-from routing.render.wording import count, format_duration, format_time, mark_outcome, write_json
+from routing.groups import group_pairs
+from routing.render.phrases import when
+from routing.render.wording import count, format_duration, mark_outcome, write_json
 from routing.rules.text import fold
 from routing.terms import LEAVES, Outcome, ReadRow
 from routing.views.messages.message_filter import GROUP, STUCK
@@ -79,11 +81,7 @@ def _state_stuck(done: MessageList) -> Words:
 
 def _state_checked(done: MessageList) -> Iterator[Block]:
     if done.last_checked is not None and any(row["outcome"] == Outcome.DELAYED for row in done.counts):
-        yield Paragraph(f"The delayed messages were last checked as of {_time(done.last_checked)}.")
-
-
-def _time(time: datetime) -> str:
-    return format_time(time.replace(microsecond=0))
+        yield Paragraph(f"The delayed messages were last checked as of {when(done.last_checked)}.")
 
 
 def _state_others(done: MessageList) -> Iterator[Block]:
@@ -129,14 +127,11 @@ def _state_nothing(done: MessageList) -> str:
 
 
 def _list_groups(done: MessageList) -> Iterator[Block]:
-    of_group: dict[tuple[str, ...], list[ReadRow]] = {}
-    for row in done.messages:
-        of_group.setdefault(_group_of(row), []).append(row)
     sizes = {_group_of(row): row["messages"] for row in done.groups}
-    for group, rows in of_group.items():
+    for group, rows in group_pairs((_group_of(row), row) for row in done.messages).items():
         instance, service, reason, outcome = group
         since = min((row["delayed_since"] for row in rows if row["delayed_since"] is not None), default=None)
-        delayed = "" if since is None else f", delayed since {_time(since)}"
+        delayed = "" if since is None else f", delayed since {when(since)}"
         title = f"{instance}, service {service}: {sizes[group]:,} {outcome} {reason}{delayed}"
         columns = ("age", "database", "message", *_own_columns(rows))
         lines = [(_row_age(row), row["database_name"], row["message_id"], *_own_cells(row, rows)) for row in rows]
@@ -165,7 +160,7 @@ def _list_oldest(done: MessageList) -> Iterator[Block]:
         status = _status_of(row)
         status_clause = "" if status is None else f"; SQL Server: {status}"
         outcome, since = mark_outcome(row["outcome"]), row["delayed_since"]
-        delayed = "" if since is None else f", delayed since {_time(since)}"
+        delayed = "" if since is None else f", delayed since {when(since)}"
         yield ListItem(
             (f"{_row_age(row)}: ", outcome, f" {row['reason']}, {place}; {message}{delayed}{status_clause}"),
             f"{number}.",

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from routing.groups import group_pairs
 from routing.render.wording import count
 from routing.rules import text
 from routing.rules.estate import SqlInstance, list_instances
@@ -42,9 +43,7 @@ class EstateMatrix:
 
 def list_places(tables: Mapping[str, TableColumns]) -> list[EstateInstance]:
     """Return the instances with their addresses and databases, in the order of their names."""
-    databases: dict[str, list[str]] = {}
-    for instance, name in tables["databases"].rows("instance_name", "name"):
-        databases.setdefault(instance, []).append(name)
+    databases: dict[str, list[str]] = group_pairs(tables["databases"].rows("instance_name", "name"))
     return [
         EstateInstance(instance, tuple(filter(None, addresses or ())), tuple(sorted(databases.get(instance, ()))))
         for instance, addresses in sorted(tables["instances"].rows("instance_name", "addresses"))

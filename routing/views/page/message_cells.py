@@ -6,6 +6,7 @@ is kept in every cell or in none, so that a filter by it shows all of its messag
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -107,7 +108,7 @@ def cube_of(report: Report, place_of: PlaceOf) -> ReportCube:
 
 # The keys of cells and moments with their numbers. Folding many of them is faster than by name.
 _Cells = dict[tuple[Any, ...], tuple[int, int]]
-_Moments = dict[tuple[Any, ...], int]
+_Moments = Counter[tuple[Any, ...]]
 
 
 def _is_small(cells: _Cells, moments: _Moments, instances: ShownNames, services: ShownNames) -> bool:
@@ -133,12 +134,10 @@ def size_of(text: str) -> int:
 
 def _ranked(flows: Iterable[MessageFlow], name_of: Callable[[MessageFlow], str]) -> list[str]:
     """Rank instances or services by their better rank: by messages or by stuck messages."""
-    of_all: dict[str, int] = {}
-    of_stuck: dict[str, int] = {}
+    of_all, of_stuck = Counter[str](), Counter[str]()
     for flow in flows:
-        key = name_of(flow)
-        of_all[key] = of_all.get(key, 0) + flow.messages
-        of_stuck[key] = of_stuck.get(key, 0) + (flow.messages if flow.end in STUCK else 0)
+        of_all[name_of(flow)] += flow.messages
+        of_stuck[name_of(flow)] += flow.messages if flow.end in STUCK else 0
     best: dict[str, int] = {}
     for counts in (of_all, of_stuck):
         for place, key in enumerate(sorted(counts, key=lambda key: (-counts[key], key))):
@@ -174,23 +173,17 @@ def _add(cells: _Cells, key: tuple[Any, ...], messages: int, oldest: int) -> Non
 
 
 def _moments(points: Iterable[TimePoint]) -> _Moments:
-    moments: _Moments = {}
+    moments: _Moments = Counter()
     for point in points:
-        key = (point.instance or UNTOLD, point.service or UNTOLD, point.at // SECOND, point.end)
-        moments[key] = moments.get(key, 0) + point.messages
+        moments[point.instance or UNTOLD, point.service or UNTOLD, point.at // SECOND, point.end] += point.messages
     return moments
 
 
 def _fold_moments(moments: _Moments, instances: ShownNames, services: ShownNames) -> _Moments:
-    folded: _Moments = {}
-    for (instance, service, at, ending), messages in moments.items():
-        key = (
-            _fold_unless_unseparated(instances, instance),
-            _fold_unless_unseparated(services, service),
-            at,
-            ending,
-        )
-        folded[key] = folded.get(key, 0) + messages
+    folded: _Moments = Counter()
+    for (instance, service, *rest), messages in moments.items():
+        names = _fold_unless_unseparated(instances, instance), _fold_unless_unseparated(services, service)
+        folded[(*names, *rest)] += messages
     return folded
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from routing.advice.trouble import EstateTrouble
 from routing.advice.trouble_catalogue import REASONS
 from routing.document import LabelledFact, Paragraph
+from routing.groups import group_pairs
 from routing.lint.catalogue import BY_CODE, Severity
 from routing.render.html import write_html
 from routing.render.phrases import count_places, named, where
@@ -209,10 +210,7 @@ def _title(trouble: EstateTrouble) -> str:
 
 def list_reasons(report: Report) -> list[ReportProblem]:
     """Return the stuck messages of a report by ending and reason, each with advice."""
-    groups: dict[tuple[str, str | None], list[MessageFlow]] = {}
-    for flow in report.flows:
-        if flow.end in STUCK:
-            groups.setdefault((flow.end, flow.why), []).append(flow)
+    groups = group_pairs(((flow.end, flow.why), flow) for flow in report.flows if flow.end in STUCK)
     ordered = sorted(groups.items(), key=lambda item: (-_sum(item[1]), str(item[0])))
     problems = [
         ReportProblem(
@@ -275,12 +273,8 @@ def _of_messages(
             *(name, title, short, words, present, [tables[table]]), is_folded=folds, is_filtered=True
         )
 
-    yield section(
-        *("by-service", "By instance and service", "Services", "", "services", "instances-picture"),
-    )
-    yield section(
-        *("reasons-of-trouble", "Why messages are stuck", "Reasons", "", "reasons", "reasons-picture"),
-    )
+    yield section("by-service", "By instance and service", "Services", "", "services", "instances-picture")
+    yield section("reasons-of-trouble", "Why messages are stuck", "Reasons", "", "reasons", "reasons-picture")
     yield section(
         *("most-stuck", "Services with most stuck messages", "Stuck"),
         *("Stuck messages by service, and since when the first of them has been waiting.", "stuck"),
@@ -304,31 +298,20 @@ def _observed(observed: ObservedCounts) -> PageSection:
     kinds = [str(kind) for kind in PairClass]
     instances = sorted({instance for instance, _ in observed.classes})
     rows = [[name, *(observed.classes.get((name, kind), 0) for kind in kinds)] for name in instances]
-    total = {
-        kind: sum(number for (_, kind_of_class), number in observed.classes.items() if kind_of_class == kind)
-        for kind in kinds
-    }
+    total = {kind: sum(number for (_, of), number in observed.classes.items() if of == kind) for kind in kinds}
     observed_episodes = sum(total.values()) - total[PairClass.NOT_OBSERVED]
     matching = total[PairClass.CONFIRMED] + total[PairClass.COMPATIBLE]
-    share = (
-        f"{100 * matching / observed_episodes:.1f} % of the observed episodes match the routes. "
-        if observed_episodes
-        else ""
-    )
+    share = ""
+    if observed_episodes:
+        share = f"{100 * matching / observed_episodes:.1f} % of the observed episodes match the routes. "
     causes = [(cause.instance, cause.cause, cause.episodes, cause.words) for cause in observed.causes]
     heads = (("Instance", ""), ("Cause", WORD), ("Episodes", NUMBER), ("Likely causes", TEXT))
     off = [
         (
-            *(
-                contradiction.instance,
-                contradiction.database,
-                contradiction.service,
-                contradiction.seen_outcome,
-                contradiction.seen_number and str(contradiction.seen_number),
-            ),
-            *(contradiction.outcome, contradiction.reason, contradiction.episodes, contradiction.why),
+            *(one.instance, one.database, one.service, one.seen_outcome, one.seen_number and str(one.seen_number)),
+            *(one.outcome, one.reason, one.episodes, one.why),
         )
-        for contradiction in observed.contradictions
+        for one in observed.contradictions
     ]
     heads_off = (
         *(("Instance", ""), ("Database", ""), ("Service", NAME), ("SQL Server", OUTCOME), ("Number", WORD)),
@@ -366,9 +349,7 @@ def _findings(report: Report) -> PageSection:
 
 def _rules(rows: Sequence[ReadRow]) -> PageTable:
     """Count the findings of each rule, with an example and advice. This list is never cut."""
-    rows_by_rule: dict[tuple[str, str, str], list[ReadRow]] = {}
-    for row in rows:
-        rows_by_rule.setdefault((row["severity"], row["code"], row["advice"]), []).append(row)
+    rows_by_rule = group_pairs(((row["severity"], row["code"], row["advice"]), row) for row in rows)
     heads = (("Severity", WORD), ("Code", WORD), ("Findings", NUMBER), ("For example", TEXT), ("What to do", TEXT))
     lines = [
         (severity, code, len(findings_of_rule), _example(findings_of_rule[0]), advice)
@@ -405,10 +386,7 @@ def _changes(changes: ReportChanges) -> PageSection:
         ]
         tables.append(table("routes", "Routes that differ", names, routes))
     if changes.run_id is None or changes.finished_at is None:
-        title, sentences = (
-            "What the scripts change",
-            ["“Before” is without the scripts, “now” is with them."],
-        )
+        title, sentences = "What the scripts change", ["“Before” is without the scripts, “now” is with them."]
     else:
         title = "Since the previous run"
         sentences = [f"Run {words(changes.run_id)} ended {instant(changes.finished_at)}."]

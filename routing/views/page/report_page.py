@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
@@ -14,6 +13,7 @@ from markupsafe import Markup
 
 from routing.advice.trouble_catalogue import REASONS
 from routing.delta.counted_runs import release
+from routing.groups import group_pairs
 from routing.lint.catalogue import Severity
 from routing.render.html import write_html, write_words
 from routing.rules.observed import numbers_of
@@ -120,10 +120,9 @@ def draw(report: Report, matrix: EstateMatrix, cube: ReportCube, estate: PageTab
 
 def _draw_estate(matrix: EstateMatrix, cube: ReportCube, estate: PageTable) -> PageChart:
     """Draw the matrix with links from its cells to rows of the table. Narrow windows show it if it fits."""
-    cells: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
-    for cell in cube.cells:
-        counts = cells[cell.source, cell.target]
-        counts[cell.ending] = counts.get(cell.ending, 0) + cell.messages
+    cells = estate_picture.sum_cells(
+        ((cell.source, cell.target), cell.ending, cell.messages) for cell in cube.cells
+    )
     anchors: dict[tuple[str, str], str] = {}
     for row, name in zip(estate.rows, estate.ids, strict=True):
         anchors.setdefault((row[0], row[1]), f"#{name}")
@@ -178,10 +177,11 @@ def _folded(cube: ReportCube) -> list[str]:
 def _card_heads(sections: Sequence[PageSection]) -> str:
     """Return the style that puts the head of its column before each cell of rows shown as cards."""
     tables = [table for section in sections for part in (section, *section.parts) for table in part.tables]
-    selectors: dict[str, list[str]] = defaultdict(list)
-    for table in tables:
-        for place, (head, _) in enumerate(table.heads[1:], 2):
-            selectors[head].append(f"#{table.id} td:nth-child({place})::before")
+    selectors = group_pairs(
+        (head, f"#{table.id} td:nth-child({place})::before")
+        for table in tables
+        for place, (head, _) in enumerate(table.heads[1:], 2)
+    )
     rules = (f"{','.join(selector)}{{content:{_css_text(head)}}}" for head, selector in selectors.items())
     return f"@media screen and (max-width:40rem){{{''.join(rules)}}}\n"
 

@@ -10,6 +10,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from routing.engines.traffic_tables import BalancedDialogs, TimeSpans, open_traffic
+from routing.groups import group_pairs
 from routing.lint.lint_estate import list_names, with_keys
 from routing.plan.checked_inputs import instances_of, routes_of
 from routing.plan.planner import Planner
@@ -94,12 +95,9 @@ def _named(routes: TableColumns, now: int) -> dict[ChoiceScope, list[_Named]]:
 
 
 def _owners(databases: TableColumns) -> dict[str, str]:
-    names_by_broker: dict[str, list[str]] = {}
-    for instance, name, guid in databases.rows("instance_name", "name", "service_broker_guid"):
-        broker = text.broker_id(guid)
-        if broker is not None:
-            names_by_broker.setdefault(broker, []).append(f"{instance}.{name}")
-    return {broker: list_names(names) for broker, names in names_by_broker.items()}
+    rows = databases.rows("instance_name", "name", "service_broker_guid")
+    named = group_pairs((text.broker_id(guid), f"{instance}.{name}") for instance, name, guid in rows)
+    return {broker: list_names(names) for broker, names in named.items() if broker is not None}
 
 
 def _choice(
@@ -146,13 +144,7 @@ def _competing(span: TimeInterval[Decision]) -> tuple[tuple[str, ...], tuple[str
 def _never(named: Sequence[_Named], decisions: Sequence[Decision], now: int) -> Iterator[NeverPicked]:
     """Yield why routes that no dialog takes by a pick are there in vain, in the order of ids and names."""
     picked = {decision.first.pick: decision for decision in decisions}
-    for route, lifetime in sorted(
-        named,
-        key=lambda route_and_lifetime: (
-            route_and_lifetime.route.broker or "",
-            route_and_lifetime.route.name or "",
-        ),
-    ):
+    for route, lifetime in sorted(named, key=lambda one: (one.route.broker or "", one.route.name or "")):
         decision = picked.get(route.broker)
         if route.is_live(now):
             why = _unreached(decisions[0]) if decision is None else _behind_another(route, decision)

@@ -25,6 +25,7 @@ from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import refuse_faults
 from routing.tables.table_columns import Table
 from routing.terms import TableRow
+from routing.views.path_words import end_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +42,7 @@ def traces_of(path: PathWithReturn) -> Iterator[tuple[str, MessageTrace]]:
 
 def way_rows(paths: Sequence[PathWithReturn]) -> SchemaRows:
     """Return all paths in the order of discovery, in the columns of `TRACED_WAYS`."""
-    return SchemaRows(TRACED_WAYS, tuple({**place, **_path_row(hop_path)} for place, hop_path in _places(paths)))
+    return SchemaRows(TRACED_WAYS, tuple({**place, **end_values(hop_path)} for place, hop_path in _places(paths)))
 
 
 def hop_rows(paths: Sequence[PathWithReturn]) -> SchemaRows:
@@ -61,16 +62,6 @@ def _places(paths: Sequence[PathWithReturn]) -> Iterator[tuple[TableRow, HopPath
         for direction, trace in traces_of(path):
             for place, hop_path in enumerate(trace.hop_paths, 1):
                 yield {"path": number, "direction": direction, "way": place}, hop_path
-
-
-def _path_row(hop_path: HopPath) -> TableRow:
-    return {
-        "outcome": str(hop_path.ending),
-        "reason": None if hop_path.reason is None else str(hop_path.reason),
-        "instance_name": hop_path.instance,
-        "database_name": hop_path.database,
-        "address": hop_path.address,
-    }
 
 
 @dataclass(frozen=True)

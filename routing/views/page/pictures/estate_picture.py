@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 import altair as alt
 
 from routing.render.wording import count
-from routing.terms import ReadRow
+from routing.terms import JsonObject, ReadRow
 from routing.views.page.estate_matrix import EstateMatrix, matrix_of
 from routing.views.page.facts import ENDINGS, STUCK, Report
 from routing.views.page.pictures import picture_theme
@@ -36,11 +36,15 @@ def estate_of(report: Report) -> picture_theme.Picture:
     to (names), x and x2 (the part of the row's width) and href (None).
     """
     matrix = matrix_of(report.flows, report.places)
-    cells: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
-    for flow in report.flows:
-        counts = cells[matrix.place(flow)]
-        counts[flow.end] = counts.get(flow.end, 0) + flow.messages
-    return draw_matrix(matrix, cells)
+    return draw_matrix(matrix, sum_cells((matrix.place(flow), flow.end, flow.messages) for flow in report.flows))
+
+
+def sum_cells(counted: Iterable[tuple[tuple[str, str], str, int]]) -> Cells:
+    """Add up messages, given (titles of row and column, ending, messages)."""
+    cells: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for place, ending, messages in counted:
+        cells[place][ending] += messages
+    return cells
 
 
 def fits(matrix: EstateMatrix, width: int) -> bool:
@@ -137,8 +141,8 @@ def _parts(counts: Mapping[str, int]) -> dict[str, float]:
 
 
 def _lines(matrix: EstateMatrix, scales: Mapping[str, alt.Scale], wide: float, high: float) -> list[alt.Chart]:
-    across = alt.Chart(alt.InlineData(values=[{"at": place} for place in range(len(matrix.rows) + 1)]))
-    down = alt.Chart(alt.InlineData(values=[{"at": place} for place in range(len(matrix.columns) + 1)]))
+    across = _chart_of({"at": place} for place in range(len(matrix.rows) + 1))
+    down = _chart_of({"at": place} for place in range(len(matrix.columns) + 1))
     line = alt.MarkDef(type="rule", style="base")
     return [
         marked(across, line).encode(
@@ -150,15 +154,14 @@ def _lines(matrix: EstateMatrix, scales: Mapping[str, alt.Scale], wide: float, h
     ]
 
 
+def _chart_of(rows: Iterable[JsonObject]) -> alt.Chart:
+    return alt.Chart(alt.InlineData(values=list(rows)))
+
+
 def _names(matrix: EstateMatrix, scales: Mapping[str, alt.Scale], room: int) -> list[alt.Chart]:
     rows, columns = (
-        alt.Chart(
-            alt.InlineData(
-                values=[
-                    {"at": place + 0.5, "name": picture_theme.drawn_text(name)}
-                    for place, name in enumerate(titles)
-                ]
-            )
+        _chart_of(
+            {"at": place + 0.5, "name": picture_theme.drawn_text(title)} for place, title in enumerate(titles)
         )
         for titles in (matrix.rows, matrix.columns)
     )
