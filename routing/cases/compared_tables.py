@@ -162,13 +162,13 @@ class TableCache:
     def _open(self, key: str, location: TableLocation, version: int | None = None) -> OpenedTable:
         location = self.opener.placed(f"tables.{key}", location)
         place = (location.text, version)
-        if place not in self._opened:
-            self._opened[place] = (
-                self.opener.require(f"tables.{key}", location)
-                if version is None
-                else OpenedTable(self._open_version(key, location, version), version)
-            )
-        return self._opened[place]
+        if place in self._opened:
+            return self._opened[place]
+        if version is None:
+            opened = self.opener.require(f"tables.{key}", location)
+        else:
+            opened = OpenedTable(self._open_version(key, location, version), version)
+        return self._opened.setdefault(place, opened)
 
     def _open_version(self, key: str, location: TableLocation, version: int) -> Table:
         newest = newest_version(location)

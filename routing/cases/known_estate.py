@@ -43,29 +43,18 @@ class EstateKnowledge:
         if self._is_name_alone(name):
             yield KnowledgeGap(name, None, MissingKnowledge.NAME_ONLY)
             return
-        databases = self.databases(name)
-        if databases is not None:
-            yield databases
-        endpoint = self.endpoint(name)
-        if endpoint is not None:
-            yield endpoint
+        yield from filter(None, (self.databases(name), self.endpoint(name)))
         database_names = {*self.instances[name].databases, MSDB}
         waiting = self.evidence.views.units.get("transmission_queue", ())
-        queues = {database for instance, database in waiting if instance == name}
-        for database in sorted(
-            {*database_names, *(queue_database for queue_database in queues if queue_database is not None)}
-        ):
+        queues = {database for instance, database in waiting if instance == name and database is not None}
+        for database in sorted(database_names | queues):
             yield from self._of_database(name, database)
 
     def _of_database(self, instance: str, database: str) -> Iterator[KnowledgeGap]:
         if database not in SYSTEM_DATABASES - {MSDB}:
-            routes = self.routes(instance, database)
-            if routes is not None:
-                yield routes
+            yield from filter(None, [self.routes(instance, database)])
         if database not in SYSTEM_DATABASES:
-            services = self.services(instance, database)
-            if services is not None:
-                yield services
+            yield from filter(None, [self.services(instance, database)])
         if (instance, database) in self._queues and not self.evidence.views.was_exported(
             "conversation_endpoints", instance, database
         ):
@@ -73,17 +62,10 @@ class EstateKnowledge:
 
     def routes(self, instance: str, database: str) -> KnowledgeGap | None:
         """Return the gap in the knowledge of a database's routes."""
-        knowledge_of_some = (
-            MissingKnowledge.SOME_ROUTES
-            if instance in self.evidence.views.in_part
-            else MissingKnowledge.ALL_ROUTES
-        )
-        return self._of_view(
-            "routes",
-            instance,
-            database,
-            (MissingKnowledge.ROUTES, knowledge_of_some, MissingKnowledge.UNREADABLE_ROUTE),
-        )
+        is_in_part = instance in self.evidence.views.in_part
+        some = MissingKnowledge.SOME_ROUTES if is_in_part else MissingKnowledge.ALL_ROUTES
+        whats = (MissingKnowledge.ROUTES, some, MissingKnowledge.UNREADABLE_ROUTE)
+        return self._of_view("routes", instance, database, whats)
 
     def services(self, instance: str, database: str) -> KnowledgeGap | None:
         """Return the gap in the knowledge of a database's services."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,7 +12,7 @@ from routing.cases.background import StatusText
 from routing.cases.evidence import CONFIGURATION, FileEvidence
 from routing.cases.judged_questions import message_of
 from routing.cases.known_estate import EstateKnowledge
-from routing.cases.missing_knowledge import KnowledgeGap, MissingKnowledge
+from routing.cases.missing_knowledge import OF_ROUTES, KnowledgeGap, MissingKnowledge
 from routing.groups import group_pairs
 from routing.importing.catalog.conversation_rows import status_of
 from routing.plan.checked_inputs import instances_of
@@ -286,18 +285,9 @@ def decide_all(
     return _remove_uncertain_requests(results)
 
 
-_MAY_COME = frozenset(
-    [
-        *(
-            MissingKnowledge.ENDPOINTS_OF_DIALOGS,
-            MissingKnowledge.ENDPOINT_OF_DIALOG,
-            MissingKnowledge.ROUTES,
-            MissingKnowledge.SOME_ROUTES,
-            MissingKnowledge.ALL_ROUTES,
-            MissingKnowledge.UNREADABLE_ROUTE,
-        ),
-        *(MissingKnowledge.SERVICES, MissingKnowledge.ALL_SERVICES, MissingKnowledge.UNREADABLE_SERVICE),
-    ]
+_MAY_COME = OF_ROUTES.union(
+    (MissingKnowledge.ENDPOINTS_OF_DIALOGS, MissingKnowledge.ENDPOINT_OF_DIALOG),
+    (MissingKnowledge.SERVICES, MissingKnowledge.ALL_SERVICES, MissingKnowledge.UNREADABLE_SERVICE),
 )
 
 
@@ -309,25 +299,15 @@ def _remove_uncertain_requests(results: Sequence[MessageResult]) -> list[Message
     asking = {_requested_route(result) for result in results if _asks_msdb(result)}
     if not asking:
         return list(results)
-    gaps: dict[tuple[str, str], set[KnowledgeGap]] = defaultdict(set)
-    for requested_route, known_gaps in {
-        (_requested_route(result), result.gaps) for result in results if _requested_route(result) in asking
-    }:
-        gaps[requested_route] |= {gap for gap in known_gaps if gap.missing in _MAY_COME}
-    changed = ChangedCases()
-    ordered = {
-        requested_route: SharedTuple(sorted(known_gaps, key=lambda gap: gap.place))
-        for requested_route, known_gaps in gaps.items()
-        if known_gaps
-    }
-    return [
-        changed.change(
-            result, ordered[_requested_route(result)], verdict=None, gaps=ordered[_requested_route(result)]
-        )
-        if _requested_route(result) in ordered and _asks_msdb(result)
-        else result
-        for result in results
-    ]
+    routed = ((_requested_route(result), result) for result in results)
+    known_gaps = {(route, result.gaps) for route, result in routed if route in asking}
+    gaps = group_pairs((route, gap) for route, of in known_gaps for gap in of if gap.missing in _MAY_COME)
+    ordered = {route: SharedTuple(sorted(set(of), key=lambda gap: gap.place)) for route, of in gaps.items()}
+    changed, kept = ChangedCases(), list[MessageResult]()
+    for result in results:
+        shared = ordered.get(_requested_route(result)) if _asks_msdb(result) else None
+        kept.append(result if shared is None else changed.change(result, shared, verdict=None, gaps=shared))
+    return kept
 
 
 def _requested_route(result: MessageResult) -> tuple[str, str]:
@@ -401,11 +381,9 @@ class _InstanceMessages:
 
     def _unlisted(self, database: str) -> KnowledgeGap:
         was_read = self.knowledge.evidence.views.was_exported("databases", self.name)
-        return (
-            KnowledgeGap(self.name, database, MissingKnowledge.NOT_LISTED)
-            if was_read
-            else KnowledgeGap(self.name, None, MissingKnowledge.DATABASES)
-        )
+        if was_read:
+            return KnowledgeGap(self.name, database, MissingKnowledge.NOT_LISTED)
+        return KnowledgeGap(self.name, None, MissingKnowledge.DATABASES)
 
 
 def _without_endpoint(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -50,9 +50,7 @@ class AssumedAddresses:
                 continue
             for instance in knowledge.may_be_at(address):
                 by_instance[instance].add(compared)
-        machines: dict[str, int] = defaultdict(int)
-        for name in knowledge.instances:
-            machines[text.machine_of(name)] += 1
+        machines = Counter(map(text.machine_of, knowledge.instances))
         return cls(
             {
                 address: instance
@@ -195,11 +193,9 @@ class MessageFollower:
         """Yield the addresses on branches with instances that are known only by name, and these instances."""
         for possible_path in possible_paths:
             # A return path with an unknown start has no hop.
-            receivers = [
-                *(hop.instance_name for hop in possible_path.hop_path.hops[1:]),
-                possible_path.hop_path.instance,
-            ]
-            for hop, receiver in zip(possible_path.hop_path.hops, receivers, strict=False):
+            hops = possible_path.hop_path.hops
+            receivers = [*(hop.instance_name for hop in hops[1:]), possible_path.hop_path.instance]
+            for hop, receiver in zip(hops, receivers, strict=False):
                 owner = self._assumed.owner_of(hop.address)
                 if owner is not None and owner == receiver and hop.address is not None:
                     yield hop.address, owner

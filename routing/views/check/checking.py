@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -130,10 +130,8 @@ class BearingFindings:
     def _on_path(self, possible_path: PossiblePath, group: MessageGroup) -> set[int]:
         """Return the findings about objects on a path. Groups share paths, but not their services."""
         if id(possible_path) not in self._by_path:
-            self._by_path[id(possible_path)] = (
-                frozenset(self._at(_places_on(possible_path))),
-                _databases_on(possible_path),
-            )
+            numbers = frozenset(self._at(_places_on(possible_path)))
+            self._by_path[id(possible_path)] = numbers, _databases_on(possible_path)
         numbers, databases = self._by_path[id(possible_path)]
         row = group.first.row
         names = {row["to_service_name"], row.get("from_service_name"), *group.brokers} & self._objects
@@ -185,12 +183,9 @@ def _databases_at(hop: PathHop) -> Iterator[str]:
 
 
 def _brokers(group: MessageGroup) -> set[str]:
-    return_verdicts = (
-        (hop.verdict for possible_path in group.path.return_paths for hop in possible_path.hop_path.hops)
-        if group.path is not None
-        else ()
-    )
-    ids = (None if verdict is None else verdict.broker_instance for verdict in return_verdicts)
+    return_paths = () if group.path is None else group.path.return_paths
+    verdicts = (hop.verdict for possible_path in return_paths for hop in possible_path.hop_path.hops)
+    ids = (None if verdict is None else verdict.broker_instance for verdict in verdicts)
     return {broker for broker in (*group.brokers, *ids) if broker is not None}
 
 
@@ -265,13 +260,9 @@ class Check:
     @cached_property
     def findings(self) -> Sequence[LintFinding]:
         """Findings of lint about messages with problems, the worst first."""
-        bearing_findings = {
-            finding
-            for message_group in self.groups
-            if message_group.needs_somebody
-            for finding in self.findings_on(message_group)
-        }
-        return [finding for finding in (*self._lint.certain, *self._lint.uncertain) if finding in bearing_findings]
+        groups = (message_group for message_group in self.groups if message_group.needs_somebody)
+        bearing = {finding for message_group in groups for finding in self.findings_on(message_group)}
+        return [finding for finding in (*self._lint.certain, *self._lint.uncertain) if finding in bearing]
 
     def findings_on(self, group: MessageGroup) -> Sequence[LintFinding]:
         """Return the findings of lint about objects on the path of a group, the worst first."""
@@ -301,15 +292,13 @@ class Check:
         facts = RemedyFacts(self.estate.instances, server=self.evidence.server)
         # Without a queue, no status of a message names a broker that is off.
         all_troubles += find_brokers_off(AdviceEstate(facts), in_use_only=self.evidence.has_queue)
-        allowed = [
-            replace(trouble, remedy=allow_on_managed(self.evidence.server, trouble.remedy))
-            for trouble in all_troubles
-        ]
+        # Advice on messages may already quote the line of the error log that shows a trouble.
+        allowed = ((trouble, allow_on_managed(self.evidence.server, trouble.remedy)) for trouble in all_troubles)
         return [
-            trouble
-            for trouble in allowed
-            if (trouble.remedy.place, trouble.remedy.statement or trouble.remedy.cause) not in advised
-            and not _is_quoted(trouble, actions)
+            replace(trouble, remedy=remedy)
+            for trouble, remedy in allowed
+            if (remedy.place, remedy.statement or remedy.cause) not in advised
+            and not (trouble.kind is TroubleKind.TRANSPORT_FAILS and remedy.actions[0] in actions)
         ]
 
     @property
@@ -330,11 +319,6 @@ class Check:
     @cached_property
     def _lint(self) -> LintFindings:
         return find_findings(self.estate)
-
-
-def _is_quoted(trouble: EstateTrouble, actions: Collection[str]) -> bool:
-    """Return True if advice on messages already quotes the line of the error log that shows a trouble."""
-    return trouble.kind is TroubleKind.TRANSPORT_FAILS and trouble.remedy.actions[0] in actions
 
 
 def check(

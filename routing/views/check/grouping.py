@@ -125,9 +125,8 @@ class MessageGroup:
     @property
     def agreements(self) -> Counter[NumberAgreement]:
         """The numbers of SQL Server's statuses that agree, contradict, or say nothing about the verdict."""
-        return Counter(
-            result.case.compared.agreement for result in self.results if result.case.compared is not None
-        )
+        compared = (result.case.compared for result in self.results)
+        return Counter(comparison.agreement for comparison in compared if comparison is not None)
 
     def compared(self, status_text: StatusText) -> ReasonComparison | None:
         """Compare a status text of SQL Server with the verdict. Returns None without a verdict."""
@@ -148,13 +147,9 @@ class MessageGroup:
         """
         if self.verdict is not None and not self.first.case.is_on_its_way:
             return None
-        reported_texts = [
-            (status_text, count)
-            for status_text, count in self.status_texts.most_common()
-            if status_text.text is not None
-        ]
-        reported_texts.sort(key=lambda pair: self.contradicts(pair[0]))
-        return reported_texts[0][0] if reported_texts else None
+        texts = (status_text for status_text, _ in self.status_texts.most_common() if status_text.text is not None)
+        # The first of equal ones is the most frequent.
+        return min(texts, key=self.contradicts, default=None)
 
     def contradicts(self, status_text: StatusText) -> bool:
         """Return True if a status shows that SQL Server routed the messages differently."""
@@ -259,15 +254,10 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
     """Return the groups of all messages, in the order in which they are shown."""
     all_results = list(results)
     addresses = {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]}
-    facts_for_remedies = RemedyFacts(
-        estate.instances,
-        complete_addresses(
-            estate.evidence.server, EstateAddresses(addresses, list_route_addresses(estate.instances))
-        ),
-        {result.case.service for result in all_results},
-        estate.evidence.server,
-    )
-    adviser = _Adviser(estate, AdviceEstate(facts_for_remedies))
+    written = EstateAddresses(addresses, list_route_addresses(estate.instances))
+    server, services = estate.evidence.server, {result.case.service for result in all_results}
+    facts_of_estate = RemedyFacts(estate.instances, complete_addresses(server, written), services, server)
+    adviser = _Adviser(estate, AdviceEstate(facts_of_estate))
     numbers = _PathNumbers()
     results_by_facts: dict[tuple[_Facts, _NearMissesAndRemedies], list[MessageResult]] = defaultdict(list)
     for case, case_results in group_pairs((result.case, result) for result in all_results).items():

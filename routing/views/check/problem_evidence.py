@@ -76,11 +76,8 @@ class EvidencePlaces:
         """Yield the findings of lint about objects on the path of a group."""
         for finding in self._done.findings_on(group):
             first = self.find_first(finding, number)
-            yield (
-                _state_finding(finding)
-                if first is None
-                else f"{finding.code} {severity_of(finding)}, as in {first}"
-            )
+            again = f"{finding.code} {severity_of(finding)}, as in {first}"
+            yield _state_finding(finding) if first is None else again
 
 
 def list_evidence(
@@ -98,11 +95,8 @@ def list_evidence(
     line_limit = None if limits.evidence is None else limits.evidence * 4
     yield from (ListItem(line, indent=1) for line in shorten(lines, line_limit))
     yield from _list_paths(number, problem, knowledge, places, limits)
-    findings = list(
-        dict.fromkeys(
-            f"lint: {finding}" for group in problem.groups for finding in places.list_findings(number, group)
-        )
-    )
+    found = (finding for group in problem.groups for finding in places.list_findings(number, group))
+    findings = list(dict.fromkeys(f"lint: {finding}" for finding in found))
     yield from (ListItem(line, indent=1) for line in shorten(findings, limits.sentences))
     yield ListItem(_name_oldest(problem), indent=1)
 
@@ -132,11 +126,9 @@ def name_result(result: MessageResult) -> str:
     message = result.row.get("message_id")
     if message is None and is_untold(result.handle):
         return "a message whose conversation handle was not exported"
-    return (
-        f"the message of conversation handle {named(result.handle)}"
-        if message is None
-        else f"message {named(message)}"
-    )
+    if message is None:
+        return f"the message of conversation handle {named(result.handle)}"
+    return f"message {named(message)}"
 
 
 def _state_decision(group: MessageGroup) -> Iterator[str]:
@@ -238,9 +230,8 @@ def _state_meaning(group: MessageGroup, status_text: StatusText) -> str:
 
 
 def _state_finding(finding: LintFinding) -> str:
-    place = ", ".join(
-        named(name) for name in (finding.instance_name, finding.database_name, finding.object) if name is not None
-    )
+    names = finding.instance_name, finding.database_name, finding.object
+    place = ", ".join(named(name) for name in names if name is not None)
     return f"{finding.code} {severity_of(finding)}, {place}: {cut(finding.message)}"
 
 

@@ -303,18 +303,14 @@ def _state_messages(problems: Sequence[MessageProblem], total: int) -> str:
     unknown = _count_unknown_ends(problems)
     end = "ends" if unknown == 1 else "end"
     if kinds[ProblemKind.NOTHING] == total:
-        all_messages = (
-            "The only message is on its way" if total == 1 else f"All {total:,} messages are on their way"
-        )
+        all_messages = f"All {total:,} messages are on their way"
+        if total == 1:
+            all_messages = "The only message is on its way"
         pronoun = f"{unknown:,} of them"
         if unknown == total:
             pronoun, end = ("it", "ends") if total == 1 else ("they", "end")
-        return (
-            "; ".join(
-                [all_messages, "nothing is stuck", *([f"it is not known where {pronoun} {end}"] * bool(unknown))]
-            )
-            + "."
-        )
+        where_to = f"; it is not known where {pronoun} {end}" if unknown else ""
+        return f"{all_messages}; nothing is stuck{where_to}."
     parts = list(_state_parts(problems, total))
     if unknown:
         parts.append(f"it is not known where {count(unknown, 'message')} on the way {end}")
@@ -346,17 +342,15 @@ def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str
         verb = "is" if stuck == 1 else "are"
         yield f"{share(stuck)} {verb} stuck for {count(reasons, 'reason')}{_state_kinds(problems, stuck)}"
     if kinds[ProblemKind.REPORTED]:
-        yield f"SQL Server reports trouble with {share(_count_reported(problems))}"
+        groups = _groups_of(problems, ProblemKind.REPORTED)
+        reported = sum(result.status_text.text is not None for group in groups for result in group.results)
+        yield f"SQL Server reports trouble with {share(reported)}"
     if kinds[ProblemKind.NOT_KNOWN]:
         yield f"the outcome of {share(kinds[ProblemKind.NOT_KNOWN])} is not known"
-    silent = sum(
-        group.unacknowledged
-        for problem in problems
-        if problem.kind is ProblemKind.NOT_ACKNOWLEDGED
-        for group in problem.groups
-    )
+    silent = sum(group.unacknowledged for group in _groups_of(problems, ProblemKind.NOT_ACKNOWLEDGED))
     if silent:
-        yield f"{share(silent)} {'was' if silent == 1 else 'were'} sent and {_is_not(silent)} acknowledged"
+        was, is_now = ("was", "is") if silent == 1 else ("were", "are")
+        yield f"{share(silent)} {was} sent and {is_now} not acknowledged"
     if kinds[ProblemKind.PASSING]:
         number = kinds[ProblemKind.PASSING]
         yield f"{share(number)} {'waits' if number == 1 else 'wait'} for the next attempt of SQL Server"
@@ -377,25 +371,17 @@ def _state_kinds(problems: Sequence[MessageProblem], stuck: int) -> str:
     return f": {', '.join(parts)}" if parts else ""
 
 
-def _is_not(number: int) -> str:
-    return "is not" if number == 1 else "are not"
-
-
 def _count_connections(problems: Sequence[MessageProblem]) -> int:
-    groups = [
-        group for problem in problems if problem.kind is ProblemKind.CONNECTION_FAILS for group in problem.groups
-    ]
     return len(
         {
             (group.first.row["instance_name"], None if group.verdict is None else group.verdict.address)
-            for group in groups
+            for group in _groups_of(problems, ProblemKind.CONNECTION_FAILS)
         }
     )
 
 
-def _count_reported(problems: Sequence[MessageProblem]) -> int:
-    groups = [group for problem in problems if problem.kind is ProblemKind.REPORTED for group in problem.groups]
-    return sum(result.status_text.text is not None for group in groups for result in group.results)
+def _groups_of(problems: Iterable[MessageProblem], kind: ProblemKind) -> list[MessageGroup]:
+    return [group for problem in problems if problem.kind is kind for group in problem.groups]
 
 
 def state_counts(done: Check) -> str:
@@ -405,9 +391,8 @@ def state_counts(done: Check) -> str:
     outcomes = done.outcomes
     counts = [f"{outcomes[word]:,} {word}" for word in (*map(str, Outcome), NOT_KNOWN) if outcomes[word]]
     instances = {result.row["instance_name"] for result in done.results}
-    times = list(
-        dict.fromkeys(when(moment_of(at)) for at in sorted(done.estate.times[name] for name in instances))
-    )
+    decided_at = sorted(done.estate.times[name] for name in instances)
+    times = list(dict.fromkeys(when(moment_of(at)) for at in decided_at))
     as_of = f" as of {times[0]}" + (f" to {times[-1]}" if len(times) > 1 else "") if times else ""
     counts_text = f": {', '.join(counts)}" if counts else ""
     return (

@@ -84,10 +84,10 @@ def table(
     return PageTable(name, caption, heads, shown_rows, len(all_rows) - len(shown_rows), nothing)
 
 
-def first_of(rows: Iterable[Sequence[str]], most_bytes: int = MOST_BYTES) -> list[Sequence[str]]:
+def first_of(rows: Iterable[Sequence[str]]) -> list[Sequence[str]]:
     """Return the first rows, as many as a table has room for, and one at least."""
     shown_rows: list[Sequence[str]] = []
-    room = most_bytes
+    room = MOST_BYTES
     for row in rows:
         room -= sum(map(size_of, row))
         if shown_rows and room < 0:

@@ -262,11 +262,7 @@ class ObservedEpisodes:
 
 
 def _count(counts: dict[T, EpisodeCount], key: T, group: EpisodeGroup) -> None:
-    counted = counts.get(key)
-    if counted is None:
-        counts[key] = EpisodeCount(group.episodes, group.observations, group.first_at, group.last_at)
-    else:
-        counted.add(group)
+    counts.setdefault(key, EpisodeCount(0, 0, group.first_at, group.last_at)).add(group)
 
 
 class JudgedTraffic(Protocol):

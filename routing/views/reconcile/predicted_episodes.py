@@ -92,20 +92,16 @@ class EpisodePredictor:
         """Predict an episode as of its start, and compare."""
         question = self._ask(episode)
         if not isinstance(question, _Question):
-            return EpisodePrediction(
-                None, None, PairComparison(PairClass.NOT_PREDICTED, _not_judged(question)), question
-            )
+            why = f"There is no prediction: {', '.join(question)}."
+            return EpisodePrediction(None, None, PairComparison(PairClass.NOT_PREDICTED, why), question)
         message = question.message
         verdict = self.messages.verdict(message, question.dialog)
         picks = {decision.pick for decision in question.decisions}
-        alternatives = () if len(picks) < 2 else self._alternatives(question)
+        decisions, hops = question.decisions if len(picks) > 1 else (), message.hops_remaining
+        alternatives = [question.keyed.verdict_of(decision, hops) for decision in decisions]
         in_msdb = message.database in (None, MSDB) or verdict.rerouted_from is not None
         compared = reconciling.compare(episode.message, verdict, alternatives, in_msdb=in_msdb)
         return EpisodePrediction(verdict, len(picks) if len(picks) > 1 else None, compared)
-
-    def _alternatives(self, question: _Question) -> list[Verdict]:
-        hops = question.message.hops_remaining
-        return [question.keyed.verdict_of(decision, hops) for decision in question.decisions]
 
     def varies(self, episode: ObservedEpisode) -> tuple[tuple[int, ...], int, bool]:
         """Return the further facts that decide an episode: times, the dialog-ID hash, and requests.
@@ -151,12 +147,8 @@ class EpisodePredictor:
         )
         question = self._of_key(message, dialog)
         event_broker = episode.broker_told
-        if (
-            is_queued
-            or event_broker is None
-            or episode_end in self.named
-            or bound_broker(message, dialog) is not None
-        ):
+        is_bound = episode_end in self.named or bound_broker(message, dialog) is not None
+        if is_queued or event_broker is None or is_bound:
             return question
         # The id of an event is the picked one, or otherwise the earlier id of the message.
         picked = {decision.pick for decision in question.decisions}
@@ -201,10 +193,6 @@ def asking_instances(judge: MessageJudge) -> set[str]:
 
 def _end_of(episode: ObservedEpisode) -> EpisodeEnd:
     return EpisodeEnd(episode.instance, episode.database, episode.conversation, episode.is_initiator)
-
-
-def _not_judged(codes: tuple[str, ...]) -> str:
-    return f"There is no prediction: {', '.join(codes)}."
 
 
 def predictor_of(judge: MessageJudge, rows: Sequence[ReadRow]) -> EpisodePredictor:
@@ -264,12 +252,10 @@ class JudgedEpisodes:
         """Add an episode that represents others, with their number of observations and range of starts."""
         prediction, answers = _prediction_columns(predicted), answers_of(episode, predicted)
         self.prediction_of.append(self._predictions.setdefault(prediction, len(self._predictions)))
-        place = self._grouped.get(answers)
-        if place is None:
-            place = self._grouped[answers] = len(self.groups)
-            self.groups.append(EpisodeGroup(episodes, observations, since, until, answers))
-        else:
-            self.groups[place].add(EpisodeCount(episodes, observations, since, until))
+        place = self._grouped.setdefault(answers, len(self.groups))
+        if place == len(self.groups):
+            self.groups.append(EpisodeGroup(0, 0, since, until, answers))
+        self.groups[place].add(EpisodeCount(episodes, observations, since, until))
         self.group_of.append(place)
         if prediction.broker_instances and episode.service and _shows_pick(episode):
             key = (episode.instance, episode.service, prediction.broker_instances)
