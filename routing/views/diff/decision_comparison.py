@@ -6,11 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from routing.errors import (
-    ContractError,
-    name_nearest,
-    quote,
-)
+from routing.errors import ContractError, name_nearest, quote
+from routing.groups import group_pairs
 from routing.result_schemas import CHANGE_COUNTS, ENDS, EXAMPLES, KEY_CHANGES
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import Table
@@ -100,20 +97,21 @@ def list_keys(changed: MessageChanges) -> SchemaRows:
 
 def count_changes(changed: MessageChanges) -> SchemaRows:
     """Return the counts of messages by old and new outcome and ending, in the same order, with examples."""
-    counts: dict[tuple[Any, ...], int] = {}
-    for row in changed.groups:
-        ends = tuple(row[name] for name in ENDS)
-        counts[ends] = counts.get(ends, 0) + row["messages"]
+    counts, examples = group_pairs((_ends_of(row), row["messages"]) for row in changed.groups), changed.examples
     count_rows = [
         {
             **dict(zip(ENDS, ends, strict=True)),
-            "messages": messages,
-            "examples": lowest(row for row in changed.examples if tuple(row[name] for name in ENDS) == ends),
+            "messages": sum(messages),
+            "examples": lowest(row for row in examples if _ends_of(row) == ends),
         }
         for ends, messages in counts.items()
     ]
     count_rows.sort(key=lambda row: (_place(row), *_order(row, ENDS)))
     return SchemaRows(CHANGE_COUNTS, tuple(count_rows))
+
+
+def _ends_of(row: ReadRow) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ENDS)
 
 
 def lowest(rows: Iterable[ReadRow]) -> list[TableRow]:

@@ -106,16 +106,11 @@ def _state_rest(done: Diff) -> str:
         return "No route in force differs, and no lint finding appears or disappears."
     appeared = sum(row["change"] == COMES for row in done.findings)
     fixed = len(done.findings) - appeared
-    worse = (
-        f"none {_known_to(done, 'get')} worse"
-        if not done.worse
-        else f"{done.worse:,} of them get{'s' * (done.worse == 1)} worse"
-    )
-    changes = (
-        f"{done.changed:,} change{'s' * (done.changed == 1)}, {worse}"
-        if done.changed
-        else f"none {_known_to(done, 'change')}"
-    )
+    changes, worse = f"none {_known_to(done, 'change')}", f"none {_known_to(done, 'get')} worse"
+    if done.worse:
+        worse = f"{done.worse:,} of them get{'s' * (done.worse == 1)} worse"
+    if done.changed:
+        changes = f"{done.changed:,} change{'s' * (done.changed == 1)}, {worse}"
     return (
         f"{count(done.compared, 'message')} compared: {changes}; {count(len(done.routes), 'route')} in force"
         f" differ{'s' * (len(done.routes) == 1)};"

@@ -84,13 +84,8 @@ def id_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
         return []
     place = {"search": search.number, "step": int(MatchingStep.BALANCED)}
     picked = None if search.is_undecided else route_search.pick
-    verdicts = sorted(
-        judged.possible,
-        key=lambda verdict: (verdict.broker_instance != picked, verdict.broker_instance or ""),
-    )
-    shown = sorted(
-        verdicts[:SHOWN], key=lambda verdict: (verdict.broker_instance != picked, verdict.route_name or "")
-    )
+    verdicts = sorted(judged.possible, key=lambda one: (one.broker_instance != picked, one.broker_instance or ""))
+    shown = sorted(verdicts[:SHOWN], key=lambda one: (one.broker_instance != picked, one.route_name or ""))
     lines = [
         line(
             "ID",
@@ -220,12 +215,8 @@ def _scope_lines(judged: JudgedQuestion, search: ShownSearch, came_by: ShownSear
         address = came_by.address(judged.message.service)
         lines = [line("SCOPE", "CAME_BACK", **scope, name=came_by.route_search.route_name, address=address)]
     if route_search.is_from_network:
-        finding = _reply(judged, search)
-        lines.append(
-            line(
-                "REPLY", finding, search=number, step=int(MatchingStep.REPLY), broker_instance=route_search.broker
-            )
-        )
+        place = {"search": number, "step": int(MatchingStep.REPLY)}
+        lines.append(line("REPLY", _reply(judged, search), **place, broker_instance=route_search.broker))
     if not route_search.is_reply:
         lines.append(line("BROKER", "DISABLED" if route_search.match is None else "ENABLED", **scope))
     return lines

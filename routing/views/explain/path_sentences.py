@@ -94,12 +94,8 @@ def _scope(line: Line) -> str:
     if line["finding"] == "CAME_BACK":
         same_instance = f"{quote_name(line['address'])} is this instance"
         return f"{same_instance}: {searched} are searched, as for an arriving message"
-    why = (
-        "the message was sent from it"
-        if line["finding"] == "SENT_HERE"
-        else "the message arrived over the network"
-    )
-    return f"scope: {searched}, since {why}"
+    sent = "was sent from it" if line["finding"] == "SENT_HERE" else "arrived over the network"
+    return f"scope: {searched}, since the message {sent}"
 
 
 def _reply(line: Line) -> str:
@@ -124,15 +120,8 @@ def _step(line: Line) -> str:
     step, finding = MatchingStep(line["step"]), line["finding"]
     is_open = line["broker_instance"] is None
     answer = {"MATCHED": "yes", "NO_MATCH": "no", "NOT_REACHED": "not reached"}.get(finding, "no")
-    if (
-        finding == "NO_MATCH"
-        and is_open
-        and step
-        in (
-            MatchingStep.BROKER_INSTANCE,
-            MatchingStep.SERVICE_OF_THIS_INSTANCE,
-        )
-    ):
+    of_brokers = MatchingStep.BROKER_INSTANCE, MatchingStep.SERVICE_OF_THIS_INSTANCE
+    if finding == "NO_MATCH" and is_open and step in of_brokers:
         answer = "no, the message is open"
     if finding == "NO_MATCH" and not is_open and step == MatchingStep.BALANCED:
         answer = "no, the message has a broker instance"
@@ -188,12 +177,8 @@ def _other_routes(line: Line) -> str:
 
 
 def _id(line: Line) -> str:
-    dialog_by_finding = {
-        "PICKED": "this dialog",
-        "OTHER": "another dialog may get it",
-        "POSSIBLE": "a dialog may get it",
-    }
-    dialog = dialog_by_finding[line["finding"]]
+    others = {"OTHER": "another dialog may get it", "POSSIBLE": "a dialog may get it"}
+    dialog = {"PICKED": "this dialog", **others}[line["finding"]]
     return f"broker instance {quote_name(line['broker_instance'])}, {dialog}: {_end(line)}"
 
 
@@ -218,11 +203,10 @@ def _tier(line: Line) -> str:
 
 
 def _location(line: Line) -> str:
-    broker_text = (
-        "" if line["broker_instance"] is None else f" with broker instance {quote_name(line['broker_instance'])}"
-    )
     if line["finding"] == "LOCATED":
         return f"located in database {quote_name(line['database_name'])}"
+    broker = line["broker_instance"]
+    broker_text = "" if broker is None else f" with broker instance {quote_name(broker)}"
     hold = "holds" if line["count"] == 1 else "hold"
     holders = f"{line['count']} of its databases {hold} it" if line["count"] else "none of its databases holds it"
     subject = f"service {quote_name(line['service_name'])}{broker_text}"
@@ -230,16 +214,15 @@ def _location(line: Line) -> str:
 
 
 def _database(line: Line) -> str:
-    broker = (
-        "no broker instance" if line["broker_instance"] is None else f"id {quote_name(line['broker_instance'])}"
-    )
+    broker = line["broker_instance"]
+    known_id = "no broker instance" if broker is None else f"id {quote_name(broker)}"
     why = {
         "LOCATED": "the destination",
         "OTHER_BROKER_INSTANCE": "not the requested broker instance",
         "DISABLED": "its broker is off",
         "NOT_FIRST": "could receive it too, but another comes first (D5)",
     }[line["finding"]]
-    return f"database {quote_name(line['name'])} holds the service ({broker}): {why}"
+    return f"database {quote_name(line['name'])} holds the service ({known_id}): {why}"
 
 
 def _forwarding(line: Line) -> str:
@@ -265,11 +248,8 @@ def _request_path(line: Line) -> str:
     request_words = f"the request for a route goes from {sender} to service {quote_name(line['service_name'])}"
     if line["count"] > 1:
         request_words += f", by {count(line['count'], 'path')} that the transport may take"
-    return (
-        f"{request_words}, and reaches no such service: the message waits forever"
-        if line["finding"] == "LOST"
-        else request_words
-    )
+    lost = ", and reaches no such service: the message waits forever" if line["finding"] == "LOST" else ""
+    return f"{request_words}{lost}"
 
 
 def _request_hop(line: Line) -> str:

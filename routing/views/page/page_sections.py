@@ -65,20 +65,14 @@ def balance_section(balances: Sequence[DialogBalance], charts: Mapping[str, Page
         if parts and room < 0:
             break
         parts.append(part)
-    introduction = (
-        "Dialogs are balanced among the broker instances of equal routes. A share outside its band is unfair."
-        if balances
-        else "No service is balanced among several broker instances."
-    )
+    introduction = "No service is balanced among several broker instances."
+    if balances:
+        introduction = (
+            "Dialogs are balanced among the broker instances of equal routes. A share outside its band is unfair."
+        )
     hidden_count = len(balances) - len(parts)
-    return PageSection(
-        "balance",
-        "Balance",
-        "Balance",
-        introduction,
-        parts=parts,
-        more=f"and {hidden_count:,} more services" if hidden_count else "",
-    )
+    more = f"and {hidden_count:,} more services" if hidden_count else ""
+    return PageSection("balance", "Balance", "Balance", introduction, parts=parts, more=more)
 
 
 def order_balances(balances: Sequence[DialogBalance]) -> list[DialogBalance]:
@@ -88,12 +82,8 @@ def order_balances(balances: Sequence[DialogBalance]) -> list[DialogBalance]:
 
 def _shared(balance: DialogBalance, name: str, charts: Sequence[PageChart]) -> PageSection:
     heads = (
-        ("Broker instance", WORD),
-        ("Database", ""),
-        ("Dialogs", NUMBER),
-        ("Expected", NUMBER),
-        ("Band", NUMBER),
-        ("Where", WORD),
+        *(("Broker instance", WORD), ("Database", ""), ("Dialogs", NUMBER), ("Expected", NUMBER)),
+        *(("Band", NUMBER), ("Where", WORD)),
     )
     picks = [_pick(pick) for pick in balance.picks]
     tables = [table(name, "Dialogs of each broker instance", heads, picks, "no dialog was balanced")]
@@ -107,14 +97,11 @@ def _shared(balance: DialogBalance, name: str, charts: Sequence[PageChart]) -> P
 
 
 def _pick(pick: BalancedInstance) -> tuple[Any, ...]:
+    known = pick.broker_instance, pick.owner, pick.dialogs, pick.expected
     if pick.low is None or pick.high is None:
-        band, position = "–", "no band"
-    else:
-        band = f"{pick.low:,} to {pick.high:,}"
-        position = (
-            "in the band" if pick.is_fair else "above the band" if pick.dialogs > pick.high else "below the band"
-        )
-    return pick.broker_instance, pick.owner, pick.dialogs, pick.expected, band, position
+        return *known, "–", "no band"
+    outside = "above the band" if pick.dialogs > pick.high else "below the band"
+    return *known, f"{pick.low:,} to {pick.high:,}", "in the band" if pick.is_fair else outside
 
 
 def _judged(balance: DialogBalance) -> str:
@@ -374,16 +361,10 @@ def _coverage(report: Report) -> PageSection:
 
 
 def _changes(changes: ReportChanges) -> PageSection:
-    tables = [
-        _counts("outcome", changes.outcomes, OUTCOME),
-        _counts("reason", changes.reasons, WORD),
-    ]
+    tables = [_counts("outcome", changes.outcomes, OUTCOME), _counts("reason", changes.reasons, WORD)]
     if changes.routes is not None:
         names = (("Change", WORD), ("Instance", ""), ("Database", ""), ("Route", NAME), ("What changed", TEXT))
-        routes = [
-            (change.change, change.instance, change.database, change.route, change.words)
-            for change in changes.routes
-        ]
+        routes = [(one.change, one.instance, one.database, one.route, one.words) for one in changes.routes]
         tables.append(table("routes", "Routes that differ", names, routes))
     if changes.run_id is None or changes.finished_at is None:
         title, sentences = "What the scripts change", ["“Before” is without the scripts, “now” is with them."]
@@ -399,8 +380,5 @@ def _changes(changes: ReportChanges) -> PageSection:
 
 def _counts(word: str, counts: Sequence[WordCount], kind: str) -> PageTable:
     heads = ((word.capitalize(), kind), ("Before", NUMBER), ("Now", NUMBER), ("Difference", NUMBER))
-    lines = [
-        (word_count.word, word_count.before, word_count.now, f"{word_count.now - word_count.before:+,}")
-        for word_count in counts
-    ]
+    lines = [(one.word, one.before, one.now, f"{one.now - one.before:+,}") for one in counts]
     return table(f"{word}s-before", f"Messages by {word}, before and now", heads, lines)

@@ -77,14 +77,12 @@ def choose_scale(counted: CountedFlows, most_services: int, most_instances: int)
         messages_by_service[service] += flow.messages
         if flow.end in STUCK:
             trouble[service] += flow.messages
-    services = _names_with_most(messages_by_service, most_services) | _names_with_most(trouble, most_services)
-    instances = _names_with_most(_by_instance(messages_by_service), most_instances) | _names_with_most(
-        _by_instance(trouble), most_instances
-    )
+    both = messages_by_service, trouble
+    services = set[Service]().union(*(_names_with_most(one, most_services) for one in both))
+    instances = set[str]().union(*(_names_with_most(_by_instance(one), most_instances) for one in both))
     seconds = choose_seconds(counted.first or 0, counted.last or 0)
-    return ReportScale(
-        seconds, sorted(service for service in services if service[0] in instances), sorted(instances)
-    )
+    named = sorted(service for service in services if service[0] in instances)
+    return ReportScale(seconds, named, sorted(instances))
 
 
 def choose_seconds(first: int, last: int) -> int:
@@ -139,11 +137,8 @@ def count_traffic(
     messages = resolved.last_attempts((*FLOW, *SENT_KEY, ENQUEUED, DECIDED))
     counted = _count_flows(messages, find_end)
     scale = choose_scale(counted, most_services, most_instances)
-    points = (
-        TimePoint(*point)
-        for point in messages.points(scale.step, scale.services, scale.instances, counted.endings)
-    )
-    ordered = sorted(points, key=_place_of_point)
+    points = messages.points(scale.step, scale.services, scale.instances, counted.endings)
+    ordered = sorted((TimePoint(*point) for point in points), key=_place_of_point)
     return sorted(counted.flows, key=_place_of_flow), MessageSeries(scale.seconds, ordered, counted.last)
 
 
