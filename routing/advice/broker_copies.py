@@ -203,7 +203,8 @@ def part_copies(
         for name, database in _copies_of(estate, reached, service)
         if passed_instances is None or _are_connected(estate, name, passed_instances)
     ]
-    if sender is not None and sender not in (reached, *other_places):
+    is_other = sender is not None and not estate.server.are_replicas(reached, sender)
+    if sender is not None and is_other and sender not in (reached, *other_places):
         other_places.append(sender)
     if not other_places:
         return []
@@ -227,7 +228,8 @@ def _copies_of(estate: AdviceEstate, reached: RemedyPlace, service: str) -> Iter
     if database is None or database.broker is None:
         return
     for name, copy in estate.instances.holders_of(service, database.broker):
-        if copy.is_enabled and (name, copy.name) != reached:
+        is_replica = estate.server.are_replicas(reached, (name, copy.name))
+        if copy.is_enabled and (name, copy.name) != reached and not is_replica:
             yield name, copy
 
 
@@ -244,10 +246,13 @@ def part_from_holder(stuck: StuckMessage) -> Remedy | None:
         for database in stuck.sql_instance.databases.values()
         if broker is not None and database.broker == broker
     ]
-    holders = [RemedyPlace(name, holder.name) for name, holder in stuck.holders_elsewhere()]
-    if not databases_of_broker or not holders:
+    if not databases_of_broker:
         return None
-    reached = stuck.place(min(databases_of_broker))
+    reached, server = stuck.place(min(databases_of_broker)), stuck.estate.server
+    elsewhere = (RemedyPlace(name, holder.name) for name, holder in stuck.holders_elsewhere())
+    holders = [place for place in elsewhere if not server.are_replicas(reached, place)]
+    if not holders:
+        return None
     return _part_copy_at(reached, [reached, *holders], stuck.back_to)
 
 

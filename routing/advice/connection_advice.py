@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
 from routing.advice.broker_copies import MASTER, enable_database, name_twins
@@ -99,7 +98,9 @@ def start_listening(status: ReportedStatus) -> Remedy:
     target = status.find_peer()
     if target is None:
         actions = (*entry.actions, "The statements are for the other side, which these exports do not name.")
-        return to_fill_in(RemedyPlace(status.instance, MASTER), cause, actions, _LIST_ENDPOINTS, _START)
+        return server_remedies.listen_at_holder(status) or to_fill_in(
+            RemedyPlace(status.instance, MASTER), cause, actions, _LIST_ENDPOINTS, _START
+        )
     place = RemedyPlace(target.name, MASTER)
     if status.has_no_endpoint(target.name):
         lacking = (
@@ -275,8 +276,8 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
     if address is None or status.find_target_instance() is not None:
         return None
     port, entry = text.port(address), status.entry
-    target = status.estate.find_instance_of_host(status.address)
-    target_port = None if target is None else _port_of(status, target.name)
+    target = status.estate.find_instance_of_host(address)
+    target_port = None if target is None else text.port(status.estate.find_endpoint_address(target.name))
     if port == TSQL_PORT:
         cause = (
             f"The address {named(address)} has port 1433, which is for T-SQL connections: the endpoint of Service"
@@ -290,26 +291,17 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
     else:
         return None
     further = () if port is None else ("If the port is right after all, look further.", *entry.actions)
-    actions = (f"Correct route {named(status.route)}.", *further)
-    correct = partial(correct_route, status.route_place, status.route)
-    if target_port is not None:
-        return correct(statements.with_clause(address=_with_port(address, target_port)), cause, *actions)
-    clause = statements.lead_to(text.host(address), None)
-    return correct(clause, cause, *actions, is_open=True, confidence=Confidence.TO_BE_CHECKED)
-
-
-def _port_of(status: ReportedStatus, instance: str) -> str | None:
-    address, endpoint = status.estate.find_endpoint_address(instance), status.server.endpoint(instance)
-    if address is not None:
-        return text.port(address)
-    return None if endpoint is None or endpoint.port is None else str(endpoint.port)
-
-
-def _with_port(address: str, port: str) -> str:
-    written = address.strip().rstrip("/")
-    scheme, _, host_and_port = written.partition("://")
-    host = host_and_port if text.port(address) is None else host_and_port.rpartition(":")[0]
-    return f"{scheme}://{host}:{port}"
+    is_open = target_port is None
+    return correct_route(
+        status.route_place,
+        status.route,
+        statements.lead_to(text.host(address), target_port),
+        cause,
+        f"Correct route {named(status.route)}.",
+        *further,
+        is_open=is_open,
+        confidence=Confidence.TO_BE_CHECKED if is_open else Confidence.LIKELY,
+    )
 
 
 def _at(status: ReportedStatus) -> str:

@@ -17,9 +17,10 @@ _CREATE = (
     "CREATE CERTIFICATE [<certificate>] AUTHORIZATION {} WITH SUBJECT = N'<subject>',"
     " START_DATE = N'<date>', EXPIRY_DATE = N'<date>';"
 )
+_LIST_DISABLED = "SELECT name, USER_NAME(principal_id) FROM sys.certificates WHERE is_active_for_begin_dialog = 0;"
 _INSTALL = "CREATE CERTIFICATE [<certificate>] AUTHORIZATION [<user>] FROM FILE = N'<file of the other side>';"
 _PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
-_OWNER_ID = 1
+_OWNER_ID, _DISABLED = 1, 9767
 _NOT_ON_MANAGED = (
     "A dialog with encryption needs a remote service binding, which a Managed Instance does not support."
 )
@@ -29,13 +30,26 @@ _OWNER_RISK = "The holder of that private key can then act as this user."
 
 def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
     """Advise on the certificates of a dialog's users, with those that were exported."""
-    exported = _name_invalid(status) or _give_to_user(status)
+    exported = _name_invalid(status) or _give_to_user(status) or _activate(status)
     if exported is not None:
         return exported
     number, lines = _find_principal(status), [LIST_CERTIFICATES]
     if number is not None:
         lines.append(f"SELECT USER_NAME({number});")
     return _of_database(status, *lines, _CREATE.format("[<user>]"), _INSTALL)
+
+
+def _activate(status: ReportedStatus) -> Remedy | None:
+    """Advise ALTER CERTIFICATE if the only certificates of the user are disabled for dialogs."""
+    if status.status_text.number != _DISABLED:
+        return None
+    principal = _find_principal(status)
+    names = [one.name for one in _certificates(status) if principal is not None and one.principal_id == principal]
+    name = statements.identifier(names[0]) if len(names) == 1 else "[<certificate>]"
+    line = None if name is None else f"ALTER CERTIFICATE {name} WITH ACTIVE FOR BEGIN_DIALOG = ON;"
+    cause = "The certificate of the dialog's user is disabled for BEGIN DIALOG."
+    actions = ("Enable it, or create another certificate for the user.",)
+    return to_fill_in(status.place, cause, actions, _LIST_DISABLED, line, confidence=Confidence.LIKELY)
 
 
 def bind_user(status: ReportedStatus) -> Remedy:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER, enable_database
 from routing.advice.database_remedies import open_key
-from routing.advice.login_remedies import CONNECT_RISK, is_anonymous, unite_accounts
+from routing.advice.login_remedies import is_anonymous, risk_of_connect, unite_accounts
 from routing.advice.queue_remedies import read_queue, turn_on, unlock_queue
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.server_remedies import ANOTHER_PORT, alter_endpoint, free_endpoint
@@ -26,6 +26,7 @@ from routing.groups import group_pairs
 from routing.lint.lint_estate import is_users
 from routing.render.phrases import cut, join_words, named, quote_log
 from routing.render.wording import count
+from routing.rules.text import machine_of
 from routing.terms import MSDB, SYSTEM_DATABASES
 
 _WITHOUT_CONNECT = re.compile(r"login '([^']+)' does not have CONNECT permission", re.IGNORECASE)
@@ -292,18 +293,15 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
             pasted, name = statements.identifier(login), statements.identifier(endpoint.name)
             if login in granted or pasted is None or name is None:
                 continue
-            if is_anonymous(login):
-                accounts = unite_accounts(server, instance, None)
-                yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, accounts)
-                continue
-            remedy = ready(
+            granting = ready(
                 RemedyPlace(instance, MASTER),
                 f"Login {named(login)} has no CONNECT permission on the endpoint of {named(instance)}.",
                 (quote_log(instance, line), "Grant it CONNECT."),
                 f"GRANT CONNECT ON ENDPOINT::{name} TO {pasted};",
-                risk=CONNECT_RISK,
+                risk=risk_of_connect(login),
                 confidence=Confidence.LIKELY,
             )
+            remedy = unite_accounts(server, instance, None) if is_anonymous(login) else granting
             yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, remedy)
 
 
@@ -346,20 +344,16 @@ def _closed_keys(server: ServerEvidence) -> Iterator[EstateTrouble]:
 
 def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:
     """Yield the machines on which several started endpoints, or an endpoint and another process, have one port."""
-    listening = (
-        ((name.partition("\\")[0].casefold(), endpoint.port), name)
-        for name, endpoint in server.endpoints.items()
-        if endpoint.port is not None and endpoint.state in (None, "STARTED")
-    )
-    for (_, port), names in group_pairs(listening).items():
-        if len(names) < 2:
+    for name, endpoint in server.endpoints.items():
+        port = None if endpoint.port is None else str(endpoint.port)
+        names = server.sharing_port(machine_of(name), port)
+        if name not in names[-1:]:
             continue
-        last = max(names)
         remedy = alter_endpoint(
             server,
-            last,
+            name,
             ANOTHER_PORT,
-            f"The endpoints of {join_words(map(named, sorted(names)))} have port {port} of one machine, and only"
+            f"The endpoints of {join_words(map(named, names))} have port {port} of one machine, and only"
             " one can listen there (error 9692 in the log of the others).",
             ("Give one of them another port, and correct the routes that lead to it.",),
         )

@@ -24,8 +24,7 @@ from routing.rules import text
 
 _EVERYBODY = "public"
 _LOGIN_ATTEMPTS = (28047, 28048)
-CONNECT_RISK = "The login can then connect to the endpoint."
-"""The risk of CONNECT on an endpoint."""
+_CONNECT_RISK = "The login can then connect to the endpoint."
 _OF_BROKER = "Service Broker"
 _LOGON_FAILED = ("8009030c", "80090303", "80090304", "8009030e", "80090311", "80090322")
 _SHOWN_LOGINS = 5
@@ -121,7 +120,12 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
     cause = f"{subject} has no CONNECT permission on {at}.{by_export}"
     is_sure = grants is not None and status.server.was_exported("server_permissions", status.instance)
     confidence = Confidence.CERTAIN if is_sure else Confidence.LIKELY
-    return build(place, cause, ("Grant it CONNECT.",), line, risk=CONNECT_RISK, confidence=confidence)
+    return build(place, cause, ("Grant it CONNECT.",), line, risk=risk_of_connect(login), confidence=confidence)
+
+
+def risk_of_connect(login: str | None) -> str:
+    """Return the risk of a login's CONNECT on an endpoint."""
+    return "Every login can then connect to the endpoint." if login == _EVERYBODY else _CONNECT_RISK
 
 
 def open_endpoint(status: ReportedStatus) -> Remedy | None:
@@ -141,7 +145,7 @@ def open_endpoint(status: ReportedStatus) -> Remedy | None:
     action = f"Grant CONNECT to the login of the {credential} that {named(status.instance)} connects with."
     line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(status.server, peer.name)} TO [<login>];"
     return to_fill_in(
-        RemedyPlace(peer.name, MASTER), cause, (action,), line, risk=CONNECT_RISK, confidence=Confidence.LIKELY
+        RemedyPlace(peer.name, MASTER), cause, (action,), line, risk=_CONNECT_RISK, confidence=Confidence.LIKELY
     )
 
 
@@ -183,7 +187,7 @@ def unite_accounts(server: ServerEvidence, instance: str, peer: str | None) -> R
     )
     line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(server, instance)} TO [<login>];"
     place = RemedyPlace(instance, MASTER)
-    return to_fill_in(place, cause, actions, "CREATE LOGIN [<login>] FROM WINDOWS;", line, risk=CONNECT_RISK)
+    return to_fill_in(place, cause, actions, "CREATE LOGIN [<login>] FROM WINDOWS;", line, risk=_CONNECT_RISK)
 
 
 def _is_refused_there(status: ReportedStatus, login: str) -> bool:

@@ -1,4 +1,4 @@
-"""Advise on a Managed Instance: it has no endpoint to change and reaches only other managed instances."""
+"""Advise on Managed Instances, and withhold statements that a server or a database does not take."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ _NOT_ON_MANAGED = (
     *("CREATE ENDPOINT", "ALTER ENDPOINT", "REMOTE SERVICE BINDING", "ENABLE_BROKER", "DISABLE_BROKER"),
     *("MIRROR_ADDRESS", "N'TRANSPORT'"),
 )
-
-
+_CHANGES = ("ALTER ", "CREATE ", "DROP ", "END CONVERSATION", "GRANT ", "REVOKE ")
 _ON_AZURE = "no statement makes it send or take messages."
 _LEAVE_AZURE = (
     "Move the database to a managed instance or to SQL Server.",
@@ -76,13 +75,28 @@ def _refuse_far_managed(status: ReportedStatus) -> Remedy | None:
     return Remedy(status.route_place, cause, actions, confidence=Confidence.LIKELY)
 
 
-def allow_on_managed(server: ServerEvidence, remedy: Remedy) -> Remedy:
-    """Return a remedy without a statement that a Managed Instance or another service of Azure does not support."""
+def allow(server: ServerEvidence, remedy: Remedy) -> Remedy:
+    """Return a remedy without a statement that its instance does not support or its database does not take."""
     if server.has_no_broker(remedy.instance):
         cause = f"{named(remedy.instance)} is a service of Azure that has no Service Broker: {_ON_AZURE}"
         return Remedy(RemedyPlace(remedy.instance), cause, _LEAVE_AZURE, confidence=Confidence.CERTAIN)
     statement = remedy.statement or ""
-    if not (server.is_managed(remedy.instance) and any(words in statement for words in _NOT_ON_MANAGED)):
+    if server.is_managed(remedy.instance) and any(words in statement for words in _NOT_ON_MANAGED):
+        note = f"{named(remedy.instance)} is a Managed Instance, which does not support the statement for it."
+        return replace(remedy, actions=(*remedy.actions, note), statement=None, is_complete=False)
+    why = _refuse_change(server, *remedy.place) if any(words in statement for words in _CHANGES) else None
+    if why is None:
         return remedy
-    note = f"{named(remedy.instance)} is a Managed Instance, which does not support the statement for it."
-    return replace(remedy, actions=(*remedy.actions, note), statement=None, is_complete=False)
+    shown = statements.as_comment(statement) if remedy.is_complete else statement
+    return replace(remedy, actions=(*remedy.actions, why), statement=shown, is_complete=False)
+
+
+def _refuse_change(server: ServerEvidence, instance: str, database: str | None) -> str | None:
+    """Return a sentence on a database that takes no changes, or None for any other."""
+    facts = server.database(instance, database)
+    if facts is None or database is None:
+        return None
+    if server.is_secondary(instance, facts.name):
+        return f"{named(database)} of {named(instance)} is a secondary replica: run the statement at the primary."
+    is_read_only = facts.is_read_only and not facts.is_closed
+    return f"{named(database)} is read-only: the statement needs it to be writable." if is_read_only else None

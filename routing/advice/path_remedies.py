@@ -13,10 +13,11 @@ from routing.advice.route_remedies import pin_anew
 from routing.advice.server_remedies import lead_to_listener, lead_to_principal
 from routing.advice.service_remedies import look_for_queue
 from routing.advice.silence_remedies import SilentMessages, find_causes, say_outdated, with_next_steps
-from routing.advice.stuck_messages import AdviceEstate, SentMessage, StuckMessage
+from routing.advice.stuck_messages import TSQL_PORT, AdviceEstate, SentMessage, StuckMessage
 from routing.cases.missing_knowledge import MissingKnowledge, gaps_on
 from routing.cases.near_misses import NearMiss
 from routing.render.phrases import named
+from routing.rules import text
 from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.resolving import Verdict
 from routing.terms import Ending, Outcome, PathEnd, Reason
@@ -95,7 +96,11 @@ def find_silence_remedies(path: JudgedPath | None, sent: SentMessage, silent: Si
     if path.end is PathEnd.DELIVERED and arriving:
         place = RemedyPlace(arriving[0].hop_path.instance or "", arriving[0].hop_path.database)
         return [with_next_steps(silent, replace(look_for_queue(place, silent.service), cause=_SENT_RIGHTLY))]
-    return find_wrong_ports(path.forward_paths, sent, estate) or [_export_further(silent)]
+    return (
+        find_wrong_ports(path.forward_paths, sent, estate)
+        or find_unaddressed(path, estate)
+        or [_export_further(silent)]
+    )
 
 
 def _look_further(silent: SilentMessages) -> Remedy:
@@ -130,6 +135,21 @@ def find_wrong_ports(
         and estate.find_other_port(possible_path.hop_path.address or "")
     )
     return list(dict.fromkeys(remedy for remedy in map(correct_address, stuck) if remedy is not None))
+
+
+def find_unaddressed(path: JudgedPath, estate: AdviceEstate) -> list[Remedy]:
+    """Ask for the address of each known instance at which a path may go on, judging by the name of its machine."""
+    remedies = []
+    for address in path.unread_addresses:
+        instance = estate.find_instance_of_host(address)
+        is_open = instance is not None and not instance.own_addresses and not estate.find_other_port(address)
+        if instance is not None and is_open and text.port(address) not in (None, TSQL_PORT):
+            place, shown = RemedyPlace(instance.name), named(address)
+            cause = f"{named(instance.name)} may listen at {shown}, but no address of it is known."
+            remedies.append(
+                Remedy(place, cause, (f"If it listens there, read its exports with --address {address}.",))
+            )
+    return remedies
 
 
 def _part_copies_at(

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from routing.advice.managed_remedies import allow_on_managed
-from routing.advice.path_remedies import find_arrival, find_remedies, find_silence_remedies, find_wrong_ports
+from routing.advice.managed_remedies import allow
+from routing.advice.path_remedies import (
+    find_arrival,
+    find_remedies,
+    find_silence_remedies,
+    find_unaddressed,
+    find_wrong_ports,
+)
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Remedy, RemedyPlace
 from routing.advice.server_remedies import complete_addresses
@@ -20,6 +27,9 @@ from routing.cases.evidence import FileEvidence
 from routing.cases.judged_questions import FollowedMessage, JudgedQuestion, RemedyFacts
 from routing.rules.judging import JudgedPath
 from routing.terms import LEAVES, STAYS, PathEnd
+
+_ALTERED = re.compile(r"ALTER ROUTE [^=]*=")
+"""The route and the clause that a statement alters."""
 
 
 def advise_on_question(
@@ -70,7 +80,11 @@ def find_path_remedies(
     remedies = (
         remedy
         for path in paths
-        for remedy in (*find_remedies(path, sent, estate)[1], *find_wrong_ports(path.all_paths, sent, estate))
+        for remedy in (
+            *find_remedies(path, sent, estate)[1],
+            *find_wrong_ports(path.all_paths, sent, estate),
+            *find_unaddressed(path, estate),
+        )
     )
     return _allow(estate, remedies)
 
@@ -135,8 +149,13 @@ def _describe_silence(judged: JudgedQuestion, reported: ReportedStatus, path: Ju
 
 
 def _allow(estate: AdviceEstate, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
-    """Return different remedies, each without a statement that its instance does not support."""
-    return tuple(dict.fromkeys(allow_on_managed(estate.server, remedy) for remedy in remedies))
+    """Return different remedies, one for each route, without statements that their instance does not support."""
+    allowed: dict[object, Remedy] = {}
+    for remedy in remedies:
+        shown = allow(estate.server, remedy)
+        altered = _ALTERED.search(shown.statement or "")
+        allowed.setdefault(shown if altered is None else (shown.place, altered.group()), shown)
+    return tuple(allowed.values())
 
 
 def beside(read_facts: Callable[[], RemedyFacts], evidence: FileEvidence | None) -> Callable[[], RemedyFacts]:

@@ -24,7 +24,11 @@ _DENIED = re.compile(
     r"The (?P<permission>[A-Z]+) permission was denied on the object '(?P<name>[^']+)', database '[^']+',"
     r" schema '(?P<schema>[^']+)'"
 )
-_NO_CONTEXT = ("Could not obtain information about Windows NT", "Cannot execute as the database principal")
+_NO_ACCOUNT, _NO_PRINCIPAL = (
+    "Could not obtain information about Windows NT",
+    "Cannot execute as the database principal",
+)
+_OWNER = '"dbo"'
 _NO_ACCESS = ("is not able to access the database", "is not trusted")
 _NO_USER, _NO_PROCEDURE = "Cannot execute as the user", "Could not find stored procedure"
 _ACTIVATED, _NOTIFIED, _RECEIVING = "activated proc", "NOTIFIED", "RECEIVES_OCCURRING"
@@ -156,15 +160,18 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
     )
     logged = quote_log(target.instance, line)
     place = RemedyPlace(target.instance, MASTER)
-    if any(words in line for words in _NO_CONTEXT) and (facts is None or not facts.has_valid_owner):
+    is_of_user = _NO_USER in line or (_NO_PRINCIPAL in line and _OWNER not in line)
+    has_owner = facts is not None and facts.has_valid_owner and _OWNER not in line
+    if not is_of_user and not has_owner and any(words in line for words in (_NO_ACCOUNT, _NO_PRINCIPAL)):
         actions, statement = (logged, ANOTHER_OWNER), statements.own_database(target.database)
         why = f"{cause} SQL Server cannot run it as its user: the database's owner may be no valid login."
         return ready(place, why, actions, statement, confidence=Confidence.LIKELY)
-    if _NO_USER in line or _NO_PROCEDURE in line:
+    if is_of_user or _NO_ACCOUNT in line or _NO_PROCEDURE in line:
         why = f"{cause} SQL Server does not find the user or the procedure that it needs."
         action = "Create what is missing again, or let the queue start another procedure as another user."
-        started = "ACTIVATION (PROCEDURE_NAME = <procedure>, EXECUTE AS OWNER)"
-        return to_fill_in(target, why, (logged, action), _alter(queue, started), confidence=Confidence.LIKELY)
+        started = "PROCEDURE_NAME = <procedure>, " if _NO_PROCEDURE in line else ""
+        change = _alter(queue, f"ACTIVATION ({started}EXECUTE AS OWNER)")
+        return to_fill_in(target, why, (logged, action), change, confidence=Confidence.LIKELY)
     if any(words in line for words in _NO_ACCESS) and (facts is None or not facts.is_trustworthy):
         choices = (
             logged,

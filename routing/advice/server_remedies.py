@@ -18,7 +18,7 @@ from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_numbers
 from routing.advice.stuck_messages import AdviceEstate, RouteUse, StuckMessage
 from routing.advice.trouble_catalogue import STATUSES, TRUST_RISK
-from routing.cases.estate_addresses import EstateAddresses
+from routing.cases.estate_addresses import EstateAddresses, is_ip
 from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named, quote_log
 from routing.rules import text
@@ -150,23 +150,19 @@ def lead_to_neighbour(use: RouteUse) -> Remedy | None:
     estate, address, service, sender, route = use
     host, port = text.host(address) or "", text.port(address)
     machine = text.fold(host.partition(".")[0])
-    holding = [
-        (name, endpoint.port)
-        for name, endpoint in estate.server.endpoints.items()
-        if endpoint.port is not None
-        and text.machine_of(name) == machine
-        and name in estate.instances
-        and estate.instances[name].holders_of(service)
-    ]
-    if len(holding) != 1 or port is None or str(holding[0][1]) == port:
+    names = {name for name, _ in estate.instances.holders_of(service) if text.machine_of(name) == machine}
+    holder = names.pop() if len(names) == 1 else ""
+    endpoint = estate.server.endpoint(holder)
+    if endpoint is None or port is None or str(endpoint.port or port) == port:
         return None
-    holder, own_port = holding[0]
     cause = (
-        f"Service {named(service)} is in {named(holder)}, whose endpoint listens on port {own_port}, but"
+        f"Service {named(service)} is in {named(holder)}, whose endpoint listens on port {endpoint.port}, but"
         f" the address {named(address)} has port {port}."
     )
     action = f"Correct route {named(route)}, unless an instance at port {port} forwards the messages."
-    return correct_route(sender, route, statements.with_clause(address=f"TCP://{host}:{own_port}"), cause, action)
+    return correct_route(
+        sender, route, statements.with_clause(address=f"TCP://{host}:{endpoint.port}"), cause, action
+    )
 
 
 def lead_to_partner(status: ReportedStatus) -> Remedy | None:
@@ -284,6 +280,20 @@ def listen_on_all(status: ReportedStatus, instance: str) -> Remedy | None:
     )
 
 
+def listen_at_holder(status: ReportedStatus) -> Remedy | None:
+    """Return ALTER ENDPOINT for the only instance with the service, if the route has another IP address."""
+    holder = _find_holder(status) if is_ip(text.host(status.address)) else None
+    remedy = None if holder is None else listen_on_all(status, holder)
+    return None if remedy is None else remedy.with_confidence_at_most(Confidence.TO_BE_CHECKED)
+
+
+def _find_holder(status: ReportedStatus) -> str | None:
+    """Return the only known instance with the service beside the sender's, or None."""
+    holders = {name for name, _ in status.estate.instances.holders_of(status.service, status.broker)}
+    holders.discard(status.instance)
+    return holders.pop() if len(holders) == 1 else None
+
+
 def free_endpoint(server: ServerEvidence, instance: str) -> Remedy | None:
     """Advise another port for an endpoint whose instance logged that it cannot listen there."""
     lines = [
@@ -310,15 +320,10 @@ def lead_to_holder(status: ReportedStatus) -> Remedy | None:
     """Advise ALTER ROUTE to the only known instance with the service, if the host of the route has no name."""
     if status.trouble is not StatusTrouble.NAME_NOT_RESOLVED or status.supposed is None or status.find_peer():
         return None
-    names = {
-        name
-        for name, _ in status.estate.instances.holders_of(status.service, status.broker)
-        if name != status.instance
-    }
-    address = status.estate.find_endpoint_address(next(iter(names))) if len(names) == 1 else None
-    if address is None:
+    holder = _find_holder(status)
+    address = None if holder is None else status.estate.find_endpoint_address(holder)
+    if holder is None or address is None:
         return None
-    holder = next(iter(names))
     cause = (
         f"The sending server cannot resolve the host name in {named(status.address)}. The service is in"
         f" {named(holder)}, which the route does not name by its host and port."
@@ -355,11 +360,8 @@ def lead_from_loopback(use: RouteUse) -> Remedy | None:
     actions = [f"Let the route lead to the endpoint of {named(holder)}."]
     if chosen is not None and not chosen.is_certain:
         actions.append(check_short_name(chosen.written, sender_instance.name))
-    if chosen is None:
-        quoted = statements.literal(f"tcp://{machine}:")
-        clause = None if quoted is None else f" WITH ADDRESS = {quoted[:-1]}<port>'"
-    else:
-        clause = statements.with_clause(address=chosen.written)
+    written = None if chosen is None else chosen.written
+    clause = statements.lead_to(machine, None) if written is None else statements.with_clause(address=written)
     return correct_route(sender, route, clause, cause, *actions, is_open=chosen is None)
 
 
@@ -463,19 +465,21 @@ def leave_secondary(status: ReportedStatus, place: RemedyPlace) -> Remedy | None
     """Advise a route to the listener if the target's database is a secondary replica of an availability group."""
     if find_numbers(status.status_text.text or "").isdisjoint(_OF_SECONDARIES):
         return None
-    followed = follow_primary(status)
-    if followed is not None:
-        return followed
+    return follow_primary(status) or leave_replica(place, status.route_place, status.route, status.address)
+
+
+def leave_replica(place: RemedyPlace, sender: RemedyPlace, route: str | None, address: str | None) -> Remedy:
+    """Advise a route to the listener, whose name is not known, of the group of a secondary replica."""
     cause = (
         f"{named(place.database)} of {named(place.instance)} is a secondary replica of an availability group,"
         " which takes no messages."
     )
     actions = (
-        f"Let route {named(status.route)} lead to the group's listener, with the port of the broker's endpoint.",
+        f"Let route {named(route)} lead to the group's listener, with the port of the broker's endpoint.",
         "Give the endpoint of every replica the same port.",
     )
-    clause = statements.lead_to(None, text.port(status.address))
-    return correct_route(status.route_place, status.route, clause, cause, *actions, is_open=True)
+    clause = statements.lead_to(None, text.port(address))
+    return correct_route(sender, route, clause, cause, *actions, is_open=True)
 
 
 def drop_instance_name(status: ReportedStatus) -> Remedy | None:

@@ -16,6 +16,7 @@ from routing.advice.server_remedies import (
     lead_from_loopback,
     lead_to_listener,
     lead_to_neighbour,
+    leave_replica,
     link_express,
     part_endpoints,
     start_endpoint,
@@ -71,8 +72,10 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
     sent = silent.sender, target, silent.service, silent.from_service
     has_arrived = _count_arrived(silent, target) > 0
     at_replica = facts is not None and facts.is_in_group and is_direct
+    is_left = at_replica and server.is_secondary(target.instance, target.database)
     remedies = (
         lead_to_listener(silent.estate, target.instance, silent.sender, silent.route) if at_replica else None,
+        leave_replica(target, silent.sender, silent.route, silent.address) if is_left else None,
         None if queue is None else turn_on(server, target, queue, silent.service),
         open_database(server, target),
         own_database(server, target),

@@ -143,6 +143,7 @@ CAUSES = (
     StatusCause(StatusTrouble.TARGET_FULL, (_EXCEPTION,), inner=_OF_SPACE),
     StatusCause(StatusTrouble.TARGET_DATABASE_CLOSED, (_EXCEPTION,), inner=_OF_CLOSED),
     StatusCause(StatusTrouble.QUEUE_BUSY, (_EXCEPTION,), inner=_OF_LOCKS),
+    StatusCause(StatusTrouble.NO_PERMISSION, (_EXCEPTION,), inner=(229,), marks=("the send permission",)),
     StatusCause(StatusTrouble.TARGET_EXCEPTION, (_EXCEPTION,)),
     StatusCause(StatusTrouble.QUEUE_OFF, (9617, 11219)),
     StatusCause(StatusTrouble.QUEUE_BUSY, (9749,)),

@@ -103,6 +103,11 @@ _SHORT_NAME = 2
 def _rank_host(address: str) -> int:
     """Return the rank of an address by its host: a name with a domain, an IP address, a short name."""
     host = text.host(address) or ""
-    if ":" in host or host.replace(".", "").isdecimal():
+    if is_ip(host):
         return 1
     return 0 if "." in host else _SHORT_NAME
+
+
+def is_ip(host: str | None) -> bool:
+    """Return True if a host is written as an IP address."""
+    return host is not None and (":" in host or host.replace(".", "").isdecimal())

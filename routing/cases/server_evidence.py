@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
 from routing.cases.server_facts import (
-    CLOSED,
-    IN_ERROR,
     TELLS,
     AvailabilityListener,
     CertificateFacts,
@@ -27,6 +25,7 @@ from routing.cases.server_facts import (
     Grant,
     QueueFacts,
     are_named,
+    count_endpoints,
     find_permission,
     gives_connect,
     gives_send,
@@ -35,8 +34,9 @@ from routing.cases.server_facts import (
     read_drop,
 )
 from routing.groups import group_pairs
-from routing.importing.catalog.covering import list_counts, list_queues
+from routing.importing.catalog.covering import list_queues
 from routing.importing.catalog.typed_rows import MARKER
+from routing.importing.catalog.views import QUEUE
 from routing.importing.covered_rows import Unit, unit_of
 from routing.rules import text
 from routing.rules.text import collated
@@ -49,15 +49,6 @@ _WITHOUT_BROKER = (5, 6, 11)
 _KEPT = ("databases", "service_broker_endpoints", "tcp_endpoints", "services", *TELLS)
 _ALGORITHMS = frozenset(["NONE", "RC4", "AES"])
 _NO_BROKER = "00000000-0000-0000-0000-000000000000"
-_STATES = {
-    "STARTED_OUTBOUND": "SO",
-    "STARTED_INBOUND": "SI",
-    "CONVERSING": "CO",
-    "DISCONNECTED_INBOUND": "DI",
-    "DISCONNECTED_OUTBOUND": "DO",
-    "CLOSED": CLOSED,
-    "ERROR": IN_ERROR,
-}
 
 
 class WaitingKey(NamedTuple):
@@ -250,8 +241,7 @@ class ServerEvidence:
 
     def edition(self, instance: str) -> str | None:
         """Return the edition of an instance, such as "Express Edition (64-bit)"."""
-        edition: str | None = self._properties.get(instance, {}).get("edition")
-        return edition
+        return self._properties.get(instance, {}).get("edition")
 
     def is_express(self, instance: str) -> bool:
         """Return True if an instance is known to be SQL Server Express."""
@@ -266,8 +256,7 @@ class ServerEvidence:
         return self._engine_edition(instance) in _WITHOUT_BROKER
 
     def _engine_edition(self, instance: str) -> int | None:
-        edition: int | None = self._properties.get(instance, {}).get("engine_edition")
-        return edition
+        return self._properties.get(instance, {}).get("engine_edition")
 
     def listener(self, host: str | None) -> AvailabilityListener | None:
         """Return the availability group listener with a host name, or None if no known listener has it."""
@@ -288,8 +277,36 @@ class ServerEvidence:
 
     def _role(self, instance: str) -> str | None:
         rows = self.rows.get("availability_replicas", ())
-        local = (row["role_desc"] for row in rows if row["instance_name"] == instance and row["is_local"])
-        return next(local, None)
+        local = {row["role_desc"] for row in rows if row["instance_name"] == instance and row["is_local"]}
+        return local.pop() if len(local) == 1 else None
+
+    def is_copied(self, unit: Unit) -> bool:
+        """Return True if a secondary replica's database repeats the queues that its primary exported."""
+        primary = self._primaries.get(unit)
+        return primary not in (None, unit[0]) and (primary, unit[1]) in self.units.get(QUEUE, {})
+
+    def are_replicas(self, one: Unit, other: Unit) -> bool:
+        """Return True if two databases are known to be replicas of one database of an availability group."""
+        first, second = self.database(*one), self.database(*other)
+        if first is None or second is None:
+            return False
+        return first.is_in_group and first.group_database_id == second.group_database_id
+
+    def is_secondary(self, instance: str, database: str) -> bool:
+        """Return True if a database is known to be the secondary replica of another instance's."""
+        primary = self._primaries.get((instance, database))
+        is_of_group = (instance, database) in self._primaries
+        return is_of_group and (self._role(instance) == "SECONDARY" if primary is None else primary != instance)
+
+    @cached_property
+    def _primaries(self) -> Mapping[Unit, str | None]:
+        """The instance with the primary replica of each database of an availability group."""
+        replicas = defaultdict[str | None, list[Unit]](list)
+        for unit, facts in self.databases.items():
+            if facts.is_in_group:
+                replicas[facts.group_database_id].append(unit)
+        of_groups = ((units, self._find_primary([name for name, _ in units])) for units in replicas.values())
+        return {unit: primary for units, primary in of_groups for unit in units}
 
     def is_primary(self, instance: str) -> bool:
         """Return True if an instance is known to be the primary replica of a group."""
@@ -496,34 +513,15 @@ def collect_evidence(
         for row in rows.get("transmission_queue", ())
         if MARKER not in row
     )
-    queues = tuple(list_queues(rows_by_view, units))
-    return ServerEvidence(
-        rows_by_view, units, tuple(_count_endpoints(rows, rows_by_view)), dialogs, waiting, queues
+    queues, counts = tuple(list_queues(rows_by_view, units)), tuple(count_endpoints(rows, rows_by_view))
+    server = ServerEvidence(rows_by_view, units, counts, dialogs, waiting, queues)
+    return replace(
+        server,
+        counts=[one for one in counts if not server.is_copied((one.instance, one.database))],
+        queues=[row for row in queues if not server.is_copied(unit_of(row))],
     )
 
 
 def evidence_of_tables(queues: Sequence[TableRow], counts: Sequence[TableRow]) -> ServerEvidence:
     """Return the facts that the tables ``queues`` and ``endpoint_counts`` hold."""
     return ServerEvidence(counts=[EndpointCount.of_row(row) for row in counts], queues=queues)
-
-
-def _count_endpoints(
-    rows: Mapping[str, Sequence[TableRow]], own_rows: Mapping[str, Sequence[TableRow]]
-) -> Iterable[EndpointCount]:
-    """Yield the endpoints by state: as the queries count them, else from the rows of each."""
-    counted = {unit_of(row) for row in own_rows.get("endpoint_counts", ())}
-    yield from map(EndpointCount.of_row, list_counts(own_rows))
-    names = {
-        (*unit_of(row), row["service_id"]): row["name"]
-        for row in own_rows.get("services", ())
-        if row["service_id"] is not None
-    }
-    counts: Counter[EndpointCount] = Counter()
-    for row in rows.get("conversation_endpoints", ()):
-        if MARKER in row or row["state"] is None or unit_of(row) in counted:
-            continue
-        service = row["service_name"] or names.get((*unit_of(row), row["service_id"]))
-        state = _STATES.get(row["state"].strip().upper(), row["state"].strip().upper())
-        place = row["instance_name"], row["database_name"], state, service, row["far_service"]
-        counts[EndpointCount(*place, row["is_initiator"], 0)] += 1
-    yield from (alike._replace(endpoints=number) for alike, number in counts.items())

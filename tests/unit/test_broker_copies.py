@@ -11,6 +11,7 @@ from routing.views.check.check_report import list_statements
 from routing.views.check.checking import check
 from tests.check_texts import print_check
 from tests.exported import database, endpoint, export, route, waiting
+from tests.exported_causes import AWAY, BOUND, GROUP, shop, target
 
 
 def shop_with_copy(folder: Path, name: str = "Orders", back: str = "SHOP") -> Path:
@@ -81,3 +82,35 @@ def test_a_copy_whose_name_cannot_be_pasted_gets_words(name: str, tmp_path: Path
     done = check([str(shop_with_copy(tmp_path, name))])
     assert [one.remedy.statement for one in done.groups[0].advice] == [None, None]
     assert all("There is no statement" in one.remedy.actions[-1] for one in done.groups[0].advice)
+
+
+@pytest.mark.parametrize(
+    ("roles", "listener", "statement"),
+    [
+        (("PRIMARY", "SECONDARY"), "group", None),
+        (("SECONDARY", "PRIMARY"), "group", "ALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://group:4022';"),
+        (("SECONDARY", "PRIMARY"), None, "-- ALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://<host>:4022';"),
+        ((None, None), None, None),
+    ],
+)
+def test_replicas_of_a_group_are_no_copies(
+    roles: tuple[str | None, str | None], listener: str | None, statement: str | None, tmp_path: Path
+) -> None:
+    """NEW_BROKER would end the dialogs of the one database, and SQL Server refuses it in a group."""
+    shop(tmp_path, routes=AWAY, bound=BOUND)
+    for name, role in zip(("STOCK", "STOCK2"), roles, strict=True):
+        stock = {**database("Stock", "5c5c5c5c"), "group_database_id": GROUP}
+        databases = [database("msdb", f"d{ord(name[-1]):07x}", 4), stock]
+        replicas = [{"replica_server_name": name, "role_desc": role, "is_local": 1}]
+        listeners = [{"dns_name": listener}]
+        target(
+            tmp_path,
+            name,
+            databases=databases,
+            availability_replicas=replicas,
+            availability_group_listeners=listeners,
+        )
+    [group] = check([str(tmp_path)]).groups
+    statements = [advice.remedy.statement or "" for advice in group.advice]
+    assert not any("_BROKER" in shown for shown in statements)
+    assert statement is None or statements[0].endswith(statement)

@@ -51,6 +51,9 @@ def grant(login: str, endpoint: str, state: str = "GRANT") -> dict[str, Any]:
     return {"permission_name": "CONNECT", "state_desc": state, "endpoint_name": endpoint, "grantee_name": login}
 
 
+NO_PRINCIPAL = 'Cannot execute as the database principal because the principal "{}" does not exist.'
+
+
 def certificate(name: str, until: str = "2030-01-01T00:00:00", **columns: Any) -> dict[str, Any]:
     """A certificate of an endpoint."""
     row = {"name": name, "certificate_id": 261, "subject": name, "start_date": "2025-01-01T00:00:00"}
@@ -67,6 +70,11 @@ def connecting(
 
 
 # CONNECT on the endpoint.
+
+
+def test_connect_for_public_opens_the_endpoint_to_every_login(tmp_path: Path) -> None:
+    status = "Connection handshake failed. The login 'public' does not have CONNECT permission on the endpoint."
+    assert "Every login" in (connecting(tmp_path, status, 28034).risk or "")
 
 
 def test_a_login_without_connect_is_granted_connect(tmp_path: Path) -> None:
@@ -140,7 +148,7 @@ def test_no_login_may_connect_to_the_other_side(tmp_path: Path) -> None:
 def test_an_invalid_address_gets_the_port_of_the_endpoint(tmp_path: Path) -> None:
     shop(tmp_path, "The address is not valid.", 9785, routes=to_stock("tcp://stock"))
     target(tmp_path)
-    assert "ALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://stock:4022';" in (only_remedy(tmp_path).statement or "")
+    assert "ALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stock:4022';" in (only_remedy(tmp_path).statement or "")
 
 
 def test_permissions_without_names_are_ignored(tmp_path: Path) -> None:
@@ -295,6 +303,18 @@ def test_the_certificate_of_a_dialog_belongs_to_dbo(tmp_path: Path) -> None:
     assert "ALTER AUTHORIZATION ON CERTIFICATE::[StockCert] TO [StockUser];" in statement
 
 
+@pytest.mark.parametrize("principal", [5, 6])
+def test_the_certificate_of_a_dialog_is_disabled(tmp_path: Path, principal: int) -> None:
+    owned = certificate("Shop]Cert", principal_id=principal, user_name="ShopUser")
+    status = (
+        "The security certificate bound to database principal (Id: 5) has been disabled for use with BEGIN DIALOG."
+    )
+    shop(tmp_path, status, 9767, routes=AWAY, certificates={"Orders": [owned]})
+    name = "[Shop]]Cert]" if principal == 5 else "[<certificate>]"
+    line = f"ALTER CERTIFICATE {name} WITH ACTIVE FOR BEGIN_DIALOG = ON;"
+    assert line in (only_remedy(tmp_path).statement or "")
+
+
 def test_the_certificate_of_a_dialog_has_expired(tmp_path: Path) -> None:
     old = certificate("ShopCert", "2026-01-01T00:00:00", principal_id=5, user_name="ShopUser")
     other = certificate("Other", "2025-06-01T00:00:00", principal_id=6)
@@ -315,6 +335,18 @@ def test_an_endpoint_that_listens_on_one_address(tmp_path: Path) -> None:
     assert remedy.statement == (
         "USE [master];\nALTER ENDPOINT [STOCK Broker] AS TCP (LISTENER_PORT = 4022, LISTENER_IP = ALL);"
     )
+
+
+@pytest.mark.parametrize(("route_host", "is_named"), [("10.0.0.8", True), ("10.0.0.7", False), ("gate", False)])
+def test_an_endpoint_on_another_ip_address_than_the_route(tmp_path: Path, route_host: str, is_named: bool) -> None:
+    """Nothing but the service leads to the instance: a host name may be that of a forwarder."""
+    shop(tmp_path, REFUSED, 9754, routes=to_stock(f"TCP://{route_host}:4022"))
+    target(tmp_path, tcp_endpoints=[{"endpoint_id": 65540, "port": 4022, "ip_address": "10.0.0.7"}])
+    remedy = only_remedy(tmp_path)
+    assert ("LISTENER_IP = ALL" in (remedy.statement or "")) is is_named
+    if is_named:
+        assert remedy.place == ("STOCK", "master")
+        assert remedy.confidence is Confidence.TO_BE_CHECKED
 
 
 def test_a_port_that_another_process_uses(tmp_path: Path) -> None:
@@ -752,7 +784,8 @@ def test_an_activated_procedure_that_fails(tmp_path: Path) -> None:
     ("text", "expected"),
     [
         ("Could not find stored procedure 'dbo.read'.", "PROCEDURE_NAME = <procedure>"),
-        ("Cannot execute as the user 'reader', because it does not exist.", "PROCEDURE_NAME = <procedure>"),
+        ("Cannot execute as the user 'reader', because it does not exist.", "ACTIVATION (EXECUTE AS OWNER)"),
+        (NO_PRINCIPAL.format("WebUser"), "ACTIVATION (EXECUTE AS OWNER)"),
         ("Divide by zero error encountered.", "dm_broker_activated_tasks"),
     ],
 )
@@ -769,6 +802,7 @@ def test_an_activated_procedure_that_no_grant_mends(text: str, expected: str, tm
     ("text", "expected"),
     [
         ("Could not obtain information about Windows NT group/user 'CORP\\leaver'.", "ALTER AUTHORIZATION ON"),
+        (NO_PRINCIPAL.format("dbo"), "ALTER AUTHORIZATION ON"),
         ("… because the current security context is not trusted.", "SET TRUSTWORTHY ON"),
         ("The module being executed is not trusted. Either the owner of …", "SET TRUSTWORTHY ON"),
         ('The server principal "sa" is not able to access the database "Log".', "SET TRUSTWORTHY ON"),

@@ -97,6 +97,51 @@ def replica(folder: Path, instance: str, port: int, broker: str, *, is_open: boo
     )
 
 
+@pytest.mark.parametrize(("roles", "counted"), [(("PRIMARY", "SECONDARY"), 1), ((None, None), 2)])
+def test_messages_of_a_readable_secondary_are_counted_once(
+    tmp_path: Path, roles: tuple[str | None, str | None], counted: int
+) -> None:
+    for name, role in zip(("NODEA", "NODEB"), roles, strict=True):
+        orders = {**database("Orders", "0d0d0d0d"), "group_database_id": GROUP}
+        views: dict[str, Any] = {
+            "databases": [database("msdb", "d4d4d4d4", 4), orders],
+            "service_broker_endpoints": [broker_endpoint(name)],
+            "conversation_endpoints": {"Orders": [endpoint(number, state="CD") for number in range(600)]},
+            "transmission_queue": {"Orders": [waiting(1, "//stock")]},
+            "routes": {"msdb": [], "Orders": [route("ToStock", "//stock", "TCP://stock:4022")]},
+            "services": {"msdb": [], "Orders": [{"name": "//from"}]},
+            "availability_replicas": [{"replica_server_name": name, "role_desc": role, "is_local": 1}],
+        }
+        export(tmp_path, name, **views)
+    done = check([str(tmp_path)])
+    assert sum(len(group.results) for group in done.groups) == counted
+    assert len([trouble for trouble in done.troubles if trouble.kind is TroubleKind.ENDPOINTS_LEAK]) == counted
+    is_noted = any("counted once, at the primary" in note for note in done.evidence.log.notes)
+    assert is_noted is (counted == 1)
+
+
+@pytest.mark.parametrize(
+    ("columns", "role", "note"),
+    [
+        ({"group_database_id": GROUP}, "SECONDARY", "run the statement at the primary"),
+        ({"group_database_id": GROUP}, "PRIMARY", None),
+        ({}, "SECONDARY", None),
+        ({"is_read_only": 1}, None, "needs it to be writable"),
+    ],
+)
+def test_no_statement_is_ready_for_a_database_that_takes_no_changes(
+    tmp_path: Path, columns: dict[str, Any], role: str | None, note: str | None
+) -> None:
+    stock = {**database("Stock", "5c5c5c5c"), "state_desc": "ONLINE", **columns}
+    role_of = {"replica_server_name": "STOCK", "role_desc": role, "is_local": 1}
+    off = {"Stock": [{**QUEUE, "is_receive_enabled": 0}]}
+    databases = [database("msdb", "d5d5d5d5", 4), stock]
+    target(tmp_path, databases=databases, availability_replicas=[role_of], service_queues=off)
+    [trouble] = check([str(tmp_path)]).troubles
+    assert trouble.remedy.is_complete is (note is None)
+    assert any((note or "Then turn the queue on.") in action for action in trouble.remedy.actions)
+
+
 def test_a_listener_whose_primary_listens_on_another_port(tmp_path: Path) -> None:
     shop(tmp_path, REFUSED, 9754, routes=to_stock("TCP://stocklistener:4022"))
     replica(tmp_path, "NODEA", 4022, "d6d6d6d6", is_open=False)

@@ -39,12 +39,18 @@ KEPT = {
 }
 SENT = {"routes": AWAY}
 LOST = {"routes": to_stock("TCP://stock:4022")}
+HANDSHAKE = "Connection handshake failed. An unexpected status 87 was returned when trying to send a handshake."
+CLOSED = "An error occurred while receiving data: '64(The specified network name is no longer available.)'."
 CONNECT, QUEUE_ON = "GRANT CONNECT ON ENDPOINT::[SHOP Broker]", "ALTER QUEUE [dbo].[StockQueue]"
 # The status, the time of the message, the views of its sender, and the statements in their order.
 SAME = [
     pytest.param((NO_CONNECT, 28034), None, SENT, [CONNECT], id="reported"),
     pytest.param((NO_CONNECT, 28034), None, KEPT, ["ALTER ROUTE [ToStock]", CONNECT], id="reported of a kept one"),
     pytest.param((NO_CONNECT, 28034), None, LOST, [CONNECT, "CREATE"], id="reported of one that fails further on"),
+    *(
+        pytest.param(status, None, {"routes": to_stock(f"TCP://stock:{port}")}, ["ALTER ROUTE [ToStock]"], id=port)
+        for port, status in (("5022", (HANDSHAKE, 28081)), ("1433", (CLOSED, 9755)))
+    ),
     pytest.param((), None, SENT, [QUEUE_ON], id="silent"),
     pytest.param((), None, LOST, ["CREATE"], id="silent and failing further on"),
     pytest.param((), JUST_NOW, SENT, [], id="on its way"),
@@ -255,3 +261,22 @@ def test_a_status_in_the_future_is_not_the_newest(tmp_path: Path) -> None:
         assert explained.remedies == traced.remedies
         statements.append([CONNECT in str(remedy.statement) for remedy in traced.remedies])
     assert statements == [[False], [True]]
+
+
+@pytest.mark.parametrize("has_exports", [True, False])
+def test_the_answer_asks_for_the_address_of_an_instance_that_the_route_names(
+    has_exports: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SELECT * FROM sys.service_broker_endpoints names no machine. Only `check` supposes its address."""
+    exports = tmp_path / "exports"
+    bare = [broker_endpoint("STOCK", machine_name=None)]
+    shop(exports, **SENT)
+    target(exports, service_broker_endpoints=bare)
+    import_views(no_spark(), config_in(tmp_path), [str(exports)])
+    line = ["--config", str(_write_config(tmp_path)), "--message-id", MESSAGE, "--format", "json"]
+    line += ["--exports", str(exports)] if has_exports else []
+    for command in ("trace", "explain"):
+        assert cli.main([command, *line]) == 0
+        [remedy] = json.loads(capsys.readouterr().out)["remedies"]
+        assert remedy["instance_name"] == "STOCK"
+        assert remedy["actions"] == ["If it listens there, read its exports with --address TCP://stock:4022."]

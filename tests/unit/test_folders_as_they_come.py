@@ -109,6 +109,7 @@ WEB = {
     "win/sub/services.csv": '"Name"\n"Spooler"\n"MSSQLSERVER"\n',
     "win/table/services.txt": "\nName\n----\nSpooler\n\n",
     "win/json/services.json": '[{"Name": "Spooler"}]',
+    "compose/services.json": '{"services": [{"name": "web"}]}',
     "node_modules/x/routes.json": "[]",
     "web/routes.json": '[{"path": "/", "name": "home", "address": "x"}]',
 }

@@ -55,6 +55,11 @@ IN_ENGLISH = [
     (ENQUEUING.format(3906, "Failed to update database 'S' because it is read-only."), "TARGET_DATABASE_CLOSED"),
     (ENQUEUING.format(983, "Unable to access availability database 'S'."), "TARGET_DATABASE_CLOSED"),
     (ENQUEUING.format(1222, "Lock request time out period exceeded."), "QUEUE_BUSY"),
+    (ENQUEUING.format(229, "The SEND permission was denied on the object '//b', database 'S'."), "NO_PERMISSION"),
+    (
+        ENQUEUING.format(229, "The EXECUTE permission was denied on the object 'p', database 'S'."),
+        "TARGET_EXCEPTION",
+    ),
     (ENQUEUING.format(8152, "String or binary data would be truncated."), "TARGET_EXCEPTION"),
     ("The session keys for this conversation could not be created or accessed.", "NO_SESSION_KEY"),
     ("Service Broker needs to access the master key in the database 'S'. Error code:32.", "NO_SESSION_KEY"),

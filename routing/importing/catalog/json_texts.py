@@ -15,6 +15,7 @@ from typing import cast
 
 from routing.importing.catalog.cell_rows import SharedTexts
 from routing.importing.catalog.printed_lines import are_dashes, is_remark, lines_of
+from routing.importing.catalog.row_check import note_unnamed
 from routing.importing.catalog.text_lines import unquoted
 from routing.importing.catalog.views import VIEW_NAME, ResultSet, fold_columns
 from routing.importing.import_faults import unreadable_file
@@ -132,6 +133,7 @@ class JsonRows:
         columns = {name: _without_objects(cells) for name, cells in columns.items()}
         part = self._by_view.setdefault(view, ResultSet((), omits_null=True))
         part.columns = tuple(dict.fromkeys((*part.columns, *columns)))
+        note_unnamed(part.rows, len(part.rows), columns)
         part.rows.add(numbers, columns, self._texts, is_plain=self._is_plain)
 
 

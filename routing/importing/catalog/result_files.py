@@ -14,6 +14,7 @@ from routing.importing.catalog import views
 from routing.importing.catalog.cell_rows import CellRows, SharedTexts
 from routing.importing.catalog.json_texts import is_json, json_sets
 from routing.importing.catalog.printed_lines import lines_of
+from routing.importing.catalog.row_check import note_unnamed
 from routing.importing.catalog.text_lines import SEPARATORS, is_html
 from routing.importing.catalog.text_tables import result_sets
 from routing.importing.catalog.views import VIEW_NAME, VIEWS, CatalogView, ResultSet
@@ -84,6 +85,7 @@ def parquet(path: FilePlace, file: str) -> ResultSet:
     if len(columns) < len(names):
         raise UnopenedFileError.of_file(file, f"it has several columns {max(names, key=names.count)}")
     part = ResultSet(tuple(columns))
+    note_unnamed(part.rows, 0, columns)
     part.rows.add(range(1, table.num_rows + 1), columns, SharedTexts(), is_plain=False)
     return part
 
@@ -375,8 +377,8 @@ def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView, text: s
     if not columns and len(rows.rows):
         raise OtherFileError.of_file(file, f"it is named like sys.{view.name}, but has no columns")
     heading = _NAME.search(text) if columns - {*views.OF_A_DATA_ROW} == {"name"} else None
-    if heading is not None and heading[0] != "name":
-        # SQL Server writes name.
+    if heading is not None and (heading[0] != "name" or text.lstrip().startswith(("[", "{"))):
+        # SQL Server writes name, and other programs have JSON of it too.
         why = f"its only column is {heading[0]}, as other programs write it"
         raise OtherFileError.of_file(file, why, f"export it with {views.query_of(view)}")
     foreign = [name for name in rows.columns if name not in own_names and name not in views.OF_A_DATA_ROW]

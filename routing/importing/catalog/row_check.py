@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from routing.errors import quote
+from routing.importing.catalog.cell_rows import CellRows
 from routing.importing.catalog.cell_values import is_flag
 from routing.importing.catalog.views import VIEWS, CellKind
 
@@ -80,6 +81,12 @@ def find_misfits(name: str, cells: Sequence[str | None], *, is_complete: bool) -
             why = fault_by_cell[cell]
             if why is not None:
                 yield place, why
+
+
+def note_unnamed(rows: CellRows, start: int, columns: Mapping[str, Sequence[object]]) -> None:
+    """Note the faults of rows from a place on whose column without a name holds more than numbers."""
+    cells = [None if cell is None else str(cell) for cell in columns.get("", ())]
+    rows.faults |= {start + place: why for place, why in find_misfits("", cells, is_complete=False)}
 
 
 def fits(names: Sequence[str], cells: Sequence[str | None]) -> bool:

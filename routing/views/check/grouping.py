@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from routing.advice.managed_remedies import allow_on_managed
+from routing.advice.managed_remedies import allow
 from routing.advice.path_remedies import find_arrival, find_remedies, find_silence_remedies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
@@ -358,7 +358,7 @@ class _Adviser:
         all_advice = [*status_remedies, *on_path] if is_away else [*on_path, *status_remedies]
         all_advice.sort(key=lambda advice: discards_messages(advice.remedy))
         server = self._estate.server
-        allowed = [replace(advice, remedy=allow_on_managed(server, advice.remedy)) for advice in all_advice]
+        allowed = [replace(advice, remedy=allow(server, advice.remedy)) for advice in all_advice]
         return MessageGroup(ordered, helped.near_misses, tuple(allowed))
 
     def _describe_silence(self, bare: MessageGroup) -> SilentMessages:

@@ -272,7 +272,7 @@ also good,,TCP://x:1,
 
 
 def test_a_bad_line_of_json_is_one_row(tmp_path: Path) -> None:
-    export = read(tmp_path, "services.json", '{"name":"//a"}\n{"name":\n[1]\n{"name":["//b"]}\n')
+    export = read(tmp_path, "services.json", '{"name":"//a","service_id":1}\n{"name":\n[1]\n{"name":["//b"]}\n')
     assert [row["name"] for row in export.rows["services"]] == ["//a"]
     assert export.rejected_of == {"services": 3}
 

@@ -141,12 +141,23 @@ def test_cut_off_json_without_a_header_is_refused(tmp_path: Path) -> None:
 
 
 def test_rows_are_named_by_their_number(tmp_path: Path) -> None:
-    export = read(tmp_path, "services.json", '[{"name":"//a"},{"name":["//b"]},3,{"name":"//c"}]')
+    export = read(tmp_path, "services.json", '[{"name":"//a","service_id":1},{"name":["//b"]},3,{"name":"//c"}]')
     assert [row["name"] for row in export.rows["services"]] == ["//a", "//c"]
     assert export.rejected == [
         f"{tmp_path}/services.json, row 3: it is not a JSON object",
         f"{tmp_path}/services.json, row 2: name: \"['//b']\" is not text",
     ]
+
+
+@pytest.mark.parametrize(("cell", "is_read"), [("Shop", False), ("1", True), (None, True), (7, True)])
+def test_a_column_without_a_name_holds_numbers_only(tmp_path: Path, cell: object, is_read: bool) -> None:
+    """PowerShell calls DB_NAME() Column1: its rows are of an unknown database."""
+    rows = [{"Column1": cell, "name": "//a", "service_id": 1}, {"name": "//b", "service_id": 2}]
+    export = read(tmp_path, "services.json", json.dumps(rows))
+    assert [row["name"] for row in export.rows["services"]] == (["//a", "//b"] if is_read else ["//b"])
+    assert [why.rpartition(": ")[2] for why in export.rejected] == (
+        [] if is_read else ["'Shop' is not the number of a row"]
+    )
 
 
 def test_unrelated_json_in_a_folder_is_skipped_with_a_note(tmp_path: Path) -> None:
