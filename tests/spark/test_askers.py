@@ -19,7 +19,7 @@ from tests.frames import frame_of, frames, rows_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.core
+pytestmark = [pytest.mark.core, pytest.mark.spark]
 
 
 @cache

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from routing.views.diff.diffing import Diff
 
+pytestmark = pytest.mark.spark
+
 SEED = 23
 EARLY, LATE = words.MOMENTS[1], words.MOMENTS[5]
 
@@ -81,7 +83,6 @@ def compared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> C
 
 
 @pytest.mark.core
-@pytest.mark.spark
 def test_two_configurations_differ_as_two_runs_do(compared: ComparedBySpark) -> None:
     _assert_much_changes(compared.sides.rows)
     _assert_as_two_runs(compared)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from routing import Config
 
+pytestmark = pytest.mark.spark
+
 AS_OF = datetime(2026, 1, 5, 13, tzinfo=timezone.utc)
 RESULTS = ["new_route_requests", "rejected_messages", "resolved_routes"]
 

@@ -270,7 +270,8 @@ def test_the_answer_asks_for_the_address_of_an_instance_that_the_route_names(
     """SELECT * FROM sys.service_broker_endpoints names no machine. Only `check` supposes its address."""
     exports = tmp_path / "exports"
     bare = [broker_endpoint("STOCK", machine_name=None)]
-    shop(exports, **SENT)
+    views: dict[str, Any] = SENT
+    shop(exports, **views)
     target(exports, service_broker_endpoints=bare)
     import_views(no_spark(), config_in(tmp_path), [str(exports)])
     line = ["--config", str(_write_config(tmp_path)), "--message-id", MESSAGE, "--format", "json"]
