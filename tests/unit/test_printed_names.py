@@ -23,6 +23,7 @@ _OTHER_SNAKES = {
     "broadcast_limit": "a key of the configuration",
     "by_id": "a group of a regular expression",
     "database_id": "a column of SQL Server's catalog views",
+    "principal_id": "a column of SQL Server's catalog views",
     "scripted_at": "an argument, in an error about it",
 }
 
