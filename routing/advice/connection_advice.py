@@ -412,8 +412,8 @@ def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:
 def _find_lost_owner(status: ReportedStatus) -> RemedyPlace | None:
     """Return the database whose owner is lost by the export: that in the text, the target's or the sender's."""
     places = filter(None, (_database_in_text(status), status.find_target(), status.place))
-    facts = ((place, status.server.database(*place)) for place in places)
-    return next((place for place, known in facts if known is not None and known.has_lost_owner), None)
+    with_facts = ((place, status.server.database(*place)) for place in places)
+    return next((place for place, facts in with_facts if facts is not None and facts.has_lost_owner), None)
 
 
 def open_master_key(status: ReportedStatus) -> Remedy:
@@ -436,9 +436,11 @@ def enable_target_broker(status: ReportedStatus) -> Remedy:
     place = status.find_target()
     if place is None or place.database is None:
         return say(status)
+    closed = open_database(status.server, place)
+    if closed is not None:
+        return closed
     instance = status.estate.instances[place.instance]
-    enabled = enable_database(status.estate, instance, place.database, status.entry.cause)
-    return open_database(status.server, place) or enabled
+    return enable_database(status.estate, instance, place.database, status.entry.cause)
 
 
 def enable_own_broker(status: ReportedStatus) -> Remedy:

@@ -293,7 +293,11 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
             pasted, name = statements.identifier(login), statements.identifier(endpoint.name)
             if login in granted or pasted is None or name is None:
                 continue
-            granting = ready(
+            if is_anonymous(login):
+                accounts = unite_accounts(server, instance, None)
+                yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, accounts)
+                continue
+            remedy = ready(
                 RemedyPlace(instance, MASTER),
                 f"Login {named(login)} has no CONNECT permission on the endpoint of {named(instance)}.",
                 (quote_log(instance, line), "Grant it CONNECT."),
@@ -301,7 +305,6 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
                 risk=risk_of_connect(login),
                 confidence=Confidence.LIKELY,
             )
-            remedy = unite_accounts(server, instance, None) if is_anonymous(login) else granting
             yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, remedy)
 
 

@@ -34,14 +34,15 @@ _ALGORITHM_RISK = "The endpoint closes its connections. A partner that only take
 
 def agree_on_encryption(status: ReportedStatus) -> Remedy | None:
     """Return ALTER ENDPOINT for two endpoints without a common encryption algorithm."""
-    endpoints = {name: status.server.endpoint(name or "") for name in (status.instance, status.find_peer_name())}
+    names = [name for name in (status.instance, status.find_peer_name()) if name is not None]
+    endpoints = {name: status.server.endpoint(name) for name in names}
     used = {name: endpoint.algorithms for name, endpoint in endpoints.items() if endpoint and endpoint.algorithms}
     is_common = len(used) == 2 and bool(frozenset.intersection(*used.values()))
     if is_common or (len(used) < 2 and ALGORITHM not in (status.status_text.text or "").lower()):
         return None
     shown = [f"{named(name)} uses {', '.join(sorted(algorithms))}" for name, algorithms in used.items()]
     algorithms_text = f": {join_words(shown)}" if shown else ""
-    old = [name for name, algorithms in used.items() if name is not None and "AES" not in algorithms]
+    old = [name for name, algorithms in used.items() if "AES" not in algorithms]
     return alter_endpoint(
         status.server,
         old[0] if old else status.instance,
@@ -129,8 +130,8 @@ def renew_own_certificate(status: ReportedStatus) -> Remedy | None:
     """Advise to renew the certificate of the endpoint that reports it as invalid."""
     if status.status_text.number not in _OWN_CERTIFICATE:
         return None
-    renewed = _renew(status.server, status.instance, status.find_peer_name(), status.trouble)
-    return _restore_private_key(status.server, status.instance) or renewed
+    restored = _restore_private_key(status.server, status.instance)
+    return restored or _renew(status.server, status.instance, status.find_peer_name(), status.trouble)
 
 
 def _restore_private_key(server: ServerEvidence, instance: str) -> Remedy | None:

@@ -55,8 +55,10 @@ def read_peer_log(status: ReportedStatus) -> ReportedStatus | None:
     for line in status.server.log_lines(peer.name, _OF_BROKER):
         trouble, logged = _unwrap(status, line)
         if trouble is not None:
-            there = replace(status, instance=peer.name, peer=status.instance, supposed=None)
-            return replace(there, trouble=trouble, status_text=logged)
+            instance, other = peer.name, status.instance
+            return replace(
+                status, trouble=trouble, status_text=logged, instance=instance, peer=other, supposed=None
+            )
     return None
 
 

@@ -16,7 +16,7 @@ from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, correct_route, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_numbers
-from routing.advice.stuck_messages import AdviceEstate, RouteUse, StuckMessage
+from routing.advice.stuck_messages import AdviceEstate, StuckMessage, UsedRoute
 from routing.advice.trouble_catalogue import STATUSES, TRUST_RISK
 from routing.cases.estate_addresses import EstateAddresses, is_ip
 from routing.cases.server_evidence import ServerEvidence
@@ -70,9 +70,10 @@ def correct_listener(status: ReportedStatus) -> Remedy | None:
     if listener is None or status.address is None:
         return None
     ports = [f"{named(name)} {_port(status, name)}" for name in listener.replicas]
-    primary = "" if listener.primary is None else f", {named(listener.primary)}"
-    leads = f"{named(status.address)} is a listener of an availability group and leads to its current primary"
-    leads += primary + "."
+    primary = (
+        "its current primary" if listener.primary is None else f"its current primary, {named(listener.primary)}"
+    )
+    leads = f"{named(status.address)} is a listener of an availability group and leads to {primary}."
     rule = (
         "Keep the route at the listener's name, and give the endpoint of every replica the same port:"
         f" {join_words(ports, len(ports))}."
@@ -123,7 +124,7 @@ def _port(status: ReportedStatus, instance: str) -> int | str:
     return "(not known)" if endpoint is None or endpoint.port is None else endpoint.port
 
 
-def part_endpoints(use: RouteUse) -> Remedy | None:
+def part_endpoints(use: UsedRoute) -> Remedy | None:
     """Advise on instances of one machine that share the port of an address. Only one of them can use it."""
     estate, address, service, sender, route = use
     sharing = estate.server.sharing_port(text.host(address), text.port(address))
@@ -145,7 +146,7 @@ def part_endpoints(use: RouteUse) -> Remedy | None:
     return alter_endpoint(estate.server, moved, ANOTHER_PORT, cause, actions)
 
 
-def lead_to_neighbour(use: RouteUse) -> Remedy | None:
+def lead_to_neighbour(use: UsedRoute) -> Remedy | None:
     """Return ALTER ROUTE to the only instance of the address's machine that holds the service, at another port."""
     estate, address, service, sender, route = use
     host, port = text.host(address) or "", text.port(address)
@@ -333,7 +334,7 @@ def lead_to_holder(status: ReportedStatus) -> Remedy | None:
     return correct_route(status.route_place, status.route, clause, cause, action)
 
 
-def lead_from_loopback(use: RouteUse) -> Remedy | None:
+def lead_from_loopback(use: UsedRoute) -> Remedy | None:
     """Advise ALTER ROUTE for a route to the sender's own machine, if one other machine holds the service.
 
     Return None if the sender, or another known instance that the address leads to, may take the messages.

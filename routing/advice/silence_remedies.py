@@ -22,7 +22,7 @@ from routing.advice.server_remedies import (
     start_endpoint,
 )
 from routing.advice.status_meanings import StatusTrouble, find_trouble
-from routing.advice.stuck_messages import AdviceEstate, RouteUse
+from routing.advice.stuck_messages import AdviceEstate, UsedRoute
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_facts import TELLS
 from routing.render.phrases import cut, named, quote_log, when
@@ -134,10 +134,12 @@ def _look_at_address(silent: SilentMessages) -> Remedy | None:
         if at_replica is not None:
             return at_replica
     for owner in owners:
+        if owner.holders_of(silent.service):
+            continue
         closed = open_holder(estate.server, owner.name, silent.service)
-        if closed is not None and not owner.holders_of(silent.service):
+        if closed is not None:
             return closed
-    use = RouteUse(estate, silent.address, silent.service, sender, silent.route)
+    use = UsedRoute(estate, silent.address, silent.service, sender, silent.route)
     return lead_from_loopback(use) or part_endpoints(use) or lead_to_neighbour(use)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from routing.advice.remedy import RemedyPlace
 from routing.advice.status_meanings import StatusTrouble
-from routing.advice.stuck_messages import AdviceEstate, RouteUse
+from routing.advice.stuck_messages import AdviceEstate, UsedRoute
 from routing.advice.trouble_catalogue import STATUSES, TroubleEntry
 from routing.cases.background import StatusText
 from routing.cases.server_evidence import ServerEvidence
@@ -86,9 +86,9 @@ class ReportedStatus:
         return None if self.supposed is None else self.supposed.route_name
 
     @property
-    def on_route(self) -> RouteUse:
+    def on_route(self) -> UsedRoute:
         """The use of the route that decided."""
-        return RouteUse(self.estate, self.address, self.service, self.route_place, self.route)
+        return UsedRoute(self.estate, self.address, self.service, self.route_place, self.route)
 
     @property
     def quoted_names(self) -> list[str]:

@@ -102,7 +102,7 @@ class AdviceEstate:
         return StuckMessage(*place, verdict, near, back_to, from_service)
 
 
-class RouteUse(NamedTuple):
+class UsedRoute(NamedTuple):
     """The address and service of messages with their route in the database ``place``."""
 
     estate: AdviceEstate
@@ -203,10 +203,13 @@ class StuckMessage:
 
         ``broker`` is the broker instance in the clause. The name depends only on the estate and the clause.
         """
-        homes, spellings = self.instances.instances_with(self.service, None), self.instances.spellings
-        is_back_elsewhere = self.back_to is not None and self.back_to.instance not in homes
-        is_one_of_many = broker is not None or is_back_elsewhere or len(homes) > 1
-        is_one_of_many = is_one_of_many or spellings[text.collated(self.service)] > 1
+        homes = self.instances.instances_with(self.service, None)
+        is_one_of_many = (
+            broker is not None
+            or len(homes) > 1
+            or (self.back_to is not None and self.back_to.instance not in homes)
+            or self.instances.spellings[text.collated(self.service)] > 1
+        )
         names_in_use = self.sql_instance.route_names.get(database, frozenset())
         name = statements.new_name(self.service, clause, names_in_use, is_one_of_many=is_one_of_many)
         return statements.create_route(name, clause)

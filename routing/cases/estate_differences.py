@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from routing.cases.estate_sides import DiffSides, OneSide
+from routing.cases.near_misses import KnownInstances
 from routing.plan.checked_inputs import instances_of, network_of, requests_of
 from routing.plan.paths import PathPlanner
 from routing.rules import text
@@ -229,16 +230,15 @@ class PathDifference:
             selections += [{**near, "to_service_name": answered}] if answered else []
         return selections
 
-    def list_hiding(self, read_keys: Callable[[], Iterable[SentKey]], before: int, after: int) -> list[str]:
+    def list_hiding(self, read_keys: Callable[[], Iterable[PathKey]], before: int, after: int) -> list[str]:
         """Return the instances without a known address where messages may get another path at a time after.
 
         Any of them may listen at any address of no known instance. ``read_keys`` returns the keys of all messages.
         Every such instance counts if there are too many keys or paths.
         """
-        services, is_any = set().union(*self.affected.services.values()), bool(self.affected.instances)
-        is_any = is_any or bool(self._senders_elsewhere)
-        read = read_keys() if is_any or services else ()
-        keys = [key for key in read if is_any or key.to in services or key.back_to in services]
+        keys = self._affected_keys(read_keys)
+        if not keys:
+            return []
         networks = (self.before, self.after)
         hidden = {name for network in networks for name in _without_address(network)}
         if len(keys) > _MOST_KEYS:
@@ -254,12 +254,18 @@ class PathDifference:
                 PathPlanner(_place(network, unknown, is_own=is_own), is_exact=True) for network in networks
             ]
             for key in keys:
-                old, new = (_list_courses(*of, key) for of in zip(planners, (before, after), strict=True))
+                old, new = (_list_passed_paths(*of, key) for of in zip(planners, (before, after), strict=True))
                 if old is None or new is None:
                     return sorted(hidden)
-                steps = (step for course in old ^ new for step in pairwise(course.instances))
+                steps = (step for path in old ^ new for step in pairwise(path.instances))
                 hiding.update(name for sender, name in steps if name is not None and name != sender)
         return sorted(hiding & hidden)
+
+    def _affected_keys(self, read_keys: Callable[[], Iterable[PathKey]]) -> list[PathKey]:
+        if self.affected.instances or self._senders_elsewhere:
+            return list(read_keys())
+        services = set().union(*self.affected.services.values())
+        return [key for key in read_keys() if {key.to, key.back_to} & services] if services else []
 
     def _reaching(self, targets: Collection[str]) -> list[str]:
         """Return these instances and all instances with messages or answers that may pass through them."""
@@ -329,7 +335,7 @@ class PathDifference:
         return None if instance is None else [owner.name for owner in network.owners(address, instance)]
 
 
-class SentKey(NamedTuple):
+class PathKey(NamedTuple):
     """What the path of messages depends on, apart from their dialogs and times.
 
     ``broker`` is the broker instance in the messages, or None. ``back_to`` is the sending service, or None.
@@ -343,7 +349,7 @@ class SentKey(NamedTuple):
     back_to: str | None
 
 
-class _Course(NamedTuple):
+class _PassedPath(NamedTuple):
     """The instances that a message and its acknowledgement pass, and the ending."""
 
     instances: tuple[str | None, ...]
@@ -357,40 +363,41 @@ def _without_address(network: EstateNetwork) -> Iterator[str]:
 def _place(network: EstateNetwork, addresses: Iterable[str | None], *, is_own: bool) -> EstateNetwork:
     """Return an estate with its instances without an address at addresses of no known instance."""
     compared = {text.comparable_address(address) for address in addresses if address and text.is_tcp(address)}
-    instances, unknown = dict(network.instances), compared - network.places.keys()
+    instances, unknown = KnownInstances(network.instances), compared - network.places.keys()
     for name in _without_address(network):
         led_to = () if is_own else map(text.comparable_address, _addresses(instances[name]))
         instances[name] = replace(instances[name], own_addresses=own_addresses(unknown.difference(led_to)))
     return EstateNetwork(instances, network.on_record)
 
 
-def _list_courses(planner: PathPlanner, t: int, key: SentKey) -> set[_Course] | None:
-    """Return the courses of the messages of a key, or None if there are too many.
+def _list_passed_paths(planner: PathPlanner, t: int, key: PathKey) -> set[_PassedPath] | None:
+    """Return the paths of the messages of a key, or None if there are too many.
 
     They are bound to each broker instance that their dialogs may have.
     """
-    instances = planner.network.instances
+    instances = KnownInstances.of(planner.network.instances)
     instance = instances.get(key.instance)
     if instance is None or (key.database is not None and key.database not in instance.databases):
         return set()
-    holders = (holder for one in instances.values() for holder in one.holders_of(key.to))
     back_to = None if key.back_to is None else ServiceAddress.of_name(key.back_to)
     sender, to = PathSender(instance, key.database, key.is_initiator, back_to), ServiceAddress.of_name(key.to)
-    brokers = {None, *(holder.broker for holder in holders)} if key.broker is None else {key.broker}
+    brokers = {None, *instances.brokers_of(key.to)} if key.broker is None else {key.broker}
     choices = (
         choice for broker in brokers for choice in planner.timeline(sender, to, broker).at(t, [None]).choices
     )
     paths = [path.judged for choice in choices for path in choice.paths]
-    return None if any(path.is_cut for path in paths) else {one for path in paths for one in _courses_of(path)}
+    if any(path.is_cut for path in paths):
+        return None
+    return {passed for path in paths for passed in _passed_paths_of(path)}
 
 
-def _courses_of(path: JudgedPath) -> Iterator[_Course]:
+def _passed_paths_of(path: JudgedPath) -> Iterator[_PassedPath]:
     for there in path.forward_paths:
         passed = _list_passed(there)
-        yield _Course(passed, there.end)
+        yield _PassedPath(passed, there.end)
         for back in path.return_paths:
             if _list_passed(back)[0] == passed[-1]:
-                yield _Course(passed + _list_passed(back), back.end)
+                yield _PassedPath(passed + _list_passed(back), back.end)
 
 
 def _list_passed(possible_path: PossiblePath) -> tuple[str | None, ...]:
@@ -399,7 +406,7 @@ def _list_passed(possible_path: PossiblePath) -> tuple[str | None, ...]:
     return (*(hop.instance_name for hop in hop_path.hops), hop_path.instance)
 
 
-def list_hiding(diff_sides: DiffSides, read_keys: Callable[[], Iterable[SentKey]]) -> list[str]:
+def list_unaddressed(diff_sides: DiffSides, read_keys: Callable[[], Iterable[PathKey]]) -> list[str]:
     """Return the instances without a known address that may hide changes (`PathDifference.list_hiding`)."""
     settings = diff_sides.before.settings, diff_sides.after.settings
     if all(any(addresses or ()) for one in settings for addresses in one["instances"].values["addresses"]):

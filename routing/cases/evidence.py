@@ -318,9 +318,9 @@ def try_scripts(
 
 
 def _known_instances(evidence: FileEvidence, options: FileOptions) -> KnownInstances:
-    named = options.stand_ins.instance_name
-    known = {row["instance_name"]: row["addresses"] or () for row in evidence.rows["instances"]}
-    return known if named is None else {named: (), **known}
+    given = options.stand_ins.instance_name
+    instances = {row["instance_name"]: row["addresses"] or () for row in evidence.rows["instances"]}
+    return instances if given is None else {given: (), **instances}
 
 
 def _of_exports(

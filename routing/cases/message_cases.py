@@ -303,11 +303,11 @@ def _remove_uncertain_requests(results: Sequence[MessageResult]) -> list[Message
     known_gaps = {(route, result.gaps) for route, result in routed if route in asking}
     gaps = group_pairs((route, gap) for route, of in known_gaps for gap in of if gap.missing in _MAY_COME)
     ordered = {route: SharedTuple(sorted(set(of), key=lambda gap: gap.place)) for route, of in gaps.items()}
-    changed, kept = ChangedCases(), list[MessageResult]()
+    changed, certain = ChangedCases(), list[MessageResult]()
     for result in results:
         shared = ordered.get(_requested_route(result)) if _asks_msdb(result) else None
-        kept.append(result if shared is None else changed.change(result, shared, verdict=None, gaps=shared))
-    return kept
+        certain.append(result if shared is None else changed.change(result, shared, verdict=None, gaps=shared))
+    return certain
 
 
 def _requested_route(result: MessageResult) -> tuple[str, str]:

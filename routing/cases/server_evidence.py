@@ -197,12 +197,11 @@ class ServerEvidence:
         if not self.was_exported("database_role_members", instance, database):
             return None
         rows = self._rows_of("database_role_members", instance, database)
-        members, found = {user}, set[str]()
+        members, roles = {user}, set[str]()
         while members:
-            roles = {row["role_name"] for row in rows if row["member_name"] in members}
-            members = roles - found
-            found |= roles
-        return frozenset(found)
+            members = {row["role_name"] for row in rows if row["member_name"] in members} - roles
+            roles |= members
+        return frozenset(roles)
 
     def connect_grants(self, instance: str) -> Sequence[Grant] | None:
         """Return the grants and denials of CONNECT on its endpoint, or None if permissions were not exported."""
@@ -272,13 +271,16 @@ class ServerEvidence:
             name
             for listener in self._listeners.values()
             for name in listener.replicas
-            if name != listener.primary and (listener.primary or name in closed or self._role(name) == "SECONDARY")
+            if name != listener.primary
+            and (listener.primary or name in closed or self._roles.get(name) == "SECONDARY")
         }
 
-    def _role(self, instance: str) -> str | None:
-        rows = self.rows.get("availability_replicas", ())
-        local = {row["role_desc"] for row in rows if row["instance_name"] == instance and row["is_local"]}
-        return local.pop() if len(local) == 1 else None
+    @cached_property
+    def _roles(self) -> Mapping[str, str | None]:
+        """The role of each instance in its groups, of those with a single one."""
+        rows = (row for row in self.rows.get("availability_replicas", ()) if row["is_local"])
+        roles = group_pairs(dict.fromkeys((row["instance_name"], row["role_desc"]) for row in rows))
+        return {instance: of_instance[0] for instance, of_instance in roles.items() if len(of_instance) == 1}
 
     def is_copied(self, unit: Unit) -> bool:
         """Return True if a secondary replica's database repeats the queues that its primary exported."""
@@ -294,18 +296,19 @@ class ServerEvidence:
 
     def is_secondary(self, instance: str, database: str) -> bool:
         """Return True if a database is known to be the secondary replica of another instance's."""
-        primary = self._primaries.get((instance, database))
-        is_of_group = (instance, database) in self._primaries
-        return is_of_group and (self._role(instance) == "SECONDARY" if primary is None else primary != instance)
+        if (instance, database) not in self._primaries:
+            return False
+        primary = self._primaries[instance, database]
+        return self._roles.get(instance) == "SECONDARY" if primary is None else primary != instance
 
     @cached_property
     def _primaries(self) -> Mapping[Unit, str | None]:
         """The instance with the primary replica of each database of an availability group."""
-        replicas = defaultdict[str | None, list[Unit]](list)
-        for unit, facts in self.databases.items():
-            if facts.is_in_group:
-                replicas[facts.group_database_id].append(unit)
-        of_groups = ((units, self._find_primary([name for name, _ in units])) for units in replicas.values())
+        in_groups = (
+            (facts.group_database_id, unit) for unit, facts in self.databases.items() if facts.is_in_group
+        )
+        replicas = group_pairs(in_groups).values()
+        of_groups = ((units, self._find_primary([name for name, _ in units])) for units in replicas)
         return {unit: primary for units, primary in of_groups for unit in units}
 
     def is_primary(self, instance: str) -> bool:
@@ -485,15 +488,14 @@ class ServerEvidence:
 
     def _find_primary(self, replicas: Collection[str]) -> str | None:
         """Return the primary replica by role, or else the only replica with open databases."""
-        roles = {name: self._role(name) for name in replicas}
-        by_role = [name for name, role in roles.items() if role == "PRIMARY"]
+        by_role = [name for name in replicas if self._roles.get(name) == "PRIMARY"]
         if len(by_role) == 1:
             return by_role[0]
         is_open: dict[str, bool] = {}
         for (instance, _), facts in self._databases.items():
             if instance in replicas and facts.is_in_group:
                 is_open[instance] = is_open.get(instance, True) and facts.is_readable
-        opened = [name for name, whole in is_open.items() if whole and roles.get(name) != "SECONDARY"]
+        opened = [name for name, whole in is_open.items() if whole and self._roles.get(name) != "SECONDARY"]
         return opened[0] if len(opened) == 1 else None
 
 

@@ -31,11 +31,6 @@ _STATES = {
 }
 _OWN_OWNER = "0x01"
 _EVERY_PART = "every part"
-_QUEUE_COLUMNS = (
-    *("schema_name", "name", "is_receive_enabled", "is_enqueue_enabled", "activation_procedure"),
-    *("is_activation_enabled", "messages", "tasks_waiting", "service_names", "max_readers", "execute_as_name"),
-    *("is_retention_enabled", "monitor_state"),
-)
 # No permission: on an object, in a database, for a server's state, to open a database.
 _DENIED = (229, 262, 297, 300, 916)
 
@@ -132,8 +127,21 @@ class QueueFacts(NamedTuple):
     @classmethod
     def of_row(cls, row: TableRow) -> QueueFacts:
         """Read a row of ``queues``."""
-        row = {**row, "service_names": tuple(row["service_names"] or ())}
-        return cls(*(row[name] for name in _QUEUE_COLUMNS))
+        return cls(
+            row["schema_name"],
+            row["name"],
+            row["is_receive_enabled"],
+            row["is_enqueue_enabled"],
+            row["activation_procedure"],
+            row["is_activation_enabled"],
+            row["messages"],
+            row["tasks_waiting"],
+            tuple(row["service_names"] or ()),
+            row["max_readers"],
+            row["execute_as_name"],
+            row["is_retention_enabled"],
+            row["monitor_state"],
+        )
 
 
 class EndpointCount(NamedTuple):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from routing.advice.status_meanings import find_trouble
 from routing.advice.trouble_catalogue import STATUSES
@@ -15,6 +13,7 @@ from routing.cases.exported_files import unknown_message
 from routing.cases.judged_questions import KnownTables, QuestionedMessage, judge_question, narrow_to
 from routing.cases.message_cases import CheckedEstate, MessageResult
 from routing.document import Block, DocumentHeading, LabelledFact, Paragraph
+from routing.groups import group_pairs
 from routing.importing.covered_rows import name_message
 from routing.render.phrases import cut, named, where
 from routing.render.wording import count
@@ -35,15 +34,6 @@ from routing.views.explain.explaining import Explanation, answer
 _TABLES = ("instances", "databases", "services", "routes", "dialogs")
 
 
-class _MessageEnd(NamedTuple):
-    """The conversation endpoint of a message, or None if it was not exported."""
-
-    instance: str
-    database: str
-    conversation: str | None
-    is_initiator: bool | None
-
-
 def find_messages(done: Check, message: str) -> list[MessageResult]:
     """Return the messages of an id, or the oldest of each end of a conversation (id or handle).
 
@@ -51,14 +41,16 @@ def find_messages(done: Check, message: str) -> list[MessageResult]:
     """
     folded_id = fold(message.strip())
     ids = [result for result in done.results if folded_id in _ids_of(result.row)]
-    ends: dict[_MessageEnd, list[MessageResult]] = defaultdict(list)
-    for result in ids or _of_conversation(done.results, message):
-        row = result.row
-        endpoint = row.get("conversation_id"), row.get("is_initiator")
-        ends[_MessageEnd(row["instance_name"], row["database_name"], *endpoint)].append(result)
+    results = ids or _of_conversation(done.results, message)
+    ends = group_pairs((_end_of(result.row), result) for result in results)
     if not ends:
         raise unknown_message(message)
     return [min(theirs, key=lambda result: result.row["message_sequence_number"]) for theirs in ends.values()]
+
+
+def _end_of(row: TableRow) -> tuple[object, ...]:
+    """Return the conversation endpoint of a message, with None for what was not exported."""
+    return row["instance_name"], row["database_name"], row.get("conversation_id"), row.get("is_initiator")
 
 
 def _ids_of(row: TableRow) -> set[str]:

@@ -175,9 +175,9 @@ def route_rows(estate: LintEstate, routes: TableColumns) -> Iterator[LintFinding
     around = _surroundings(estate)
     for row in _rows(routes, estate.now):
         for check in (*_OF_ALL, *_OF_CURRENT) if row.is_current else _OF_ALL:
-            found = check(row, around)
-            if found is not None:
-                yield found
+            finding = check(row, around)
+            if finding is not None:
+                yield finding
 
 
 def _surroundings(estate: LintEstate) -> RouteSurroundings:

@@ -94,8 +94,8 @@ def _takes_bound(estate: LintEstate, question: ProbeQuestion) -> bool:
     """Return True if a message that is bound to the id of a holder of its service is delivered."""
     holders = estate.instances[question.instance].holders_of(question.service)
     brokers = {holder.broker for holder in holders} - {None}
-    bound = (question._replace(broker=broker) for broker in brokers)
-    searches = (search for one in bound for search in probing.searches_of(estate, one))
+    questions = (question._replace(broker=broker) for broker in brokers)
+    searches = (search for asked in questions for search in probing.searches_of(estate, asked))
     return any(search.end.outcome is Outcome.DELIVERED and not search.asks for search in searches)
 
 

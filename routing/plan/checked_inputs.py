@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 from routing.errors import InputError
+from routing.groups import group_pairs
 from routing.process import no_search_for_cycles
 from routing.rules import text
 from routing.rules.estate import (
@@ -79,13 +79,13 @@ def network_of(settings: Settings) -> EstateNetwork:
 
 def requests_of(requests: TableColumns) -> dict[tuple[str, str, str], list[RouteRequest]]:
     """Return requests by instance, database and service."""
-    requests_by_service: dict[tuple[str, str, str], list[RouteRequest]] = defaultdict(list)
-    for instance, database, service, requested_at, message_id, ended_at, *of in requests.rows(*REQUEST_COLUMNS):
-        endpoint = ConversationEndpoint.of_row(*of)
-        requests_by_service[instance, database, service].append(
-            RouteRequest(requested_at, message_id, ended_at, endpoint)
+    return group_pairs(
+        (
+            (instance, database, service),
+            RouteRequest(requested_at, message_id, ended_at, ConversationEndpoint.of_row(*of)),
         )
-    return dict(requests_by_service)
+        for instance, database, service, requested_at, message_id, ended_at, *of in requests.rows(*REQUEST_COLUMNS)
+    )
 
 
 def routes_of(routes: TableColumns) -> Iterator[tuple[str, str, EstateRoute]]:

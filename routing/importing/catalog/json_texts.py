@@ -108,7 +108,7 @@ class JsonRows:
         views = _views(rows, names)
         self._last = views[-1]
         for view in dict.fromkeys(views):
-            places = [place for place, own in enumerate(views) if own == view]
+            places = [place for place, view_of_row in enumerate(views) if view_of_row == view]
             if len(places) == len(rows):
                 self._take_of_view(view, numbers, rows, shapes, names)
             else:

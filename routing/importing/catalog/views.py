@@ -317,9 +317,9 @@ def find_owner(names: Iterable[str], view: CatalogView) -> tuple[str, str] | Non
     foreign = [name for name in names if name not in view.own_names]
     is_named = {owner: owner in names for owner in view.added_columns}
     for owner, may_be in (("instance_name", _MAY_BE_INSTANCE), ("database_name", _MAY_BE_DATABASE)):
-        found = next(filter(may_be, foreign), None)
-        if found is not None and not is_named.get(owner, True):
-            return found, owner
+        column = next(filter(may_be, foreign), None)
+        if column is not None and not is_named.get(owner, True):
+            return column, owner
     return None
 
 

@@ -209,8 +209,8 @@ class CallRunner:
         arguments: Sequence[tree.CallArgument],
         condition: StatementCondition,
     ) -> dict[str, KnownValue | None]:
-        bound = tree.bind(arguments, [parameter.name for parameter in parameters])
-        return {name: self._value_of_argument(words, condition) for name, words in bound.items()}
+        words_by_name = tree.bind(arguments, [parameter.name for parameter in parameters])
+        return {name: self._value_of_argument(words, condition) for name, words in words_by_name.items()}
 
     def _value_of_argument(self, words: Words, condition: StatementCondition) -> KnownValue | None:
         word = words[0]

@@ -47,9 +47,9 @@ def read_procedure(
     if procedure is None:
         return None
     parameters, read = procedure
-    bound = tree.bind(arguments[:_MOST_ARGUMENTS], [f"@{parameter}" for parameter in parameters])
+    words_by_name = tree.bind(arguments[:_MOST_ARGUMENTS], [f"@{parameter}" for parameter in parameters])
     # An unknown value is a refusal where it is needed.
-    return read({parameter[1:]: _value(words[0], value_of) for parameter, words in bound.items()}, place)
+    return read({parameter[1:]: _value(words[0], value_of) for parameter, words in words_by_name.items()}, place)
 
 
 def _value(lexeme: Lexeme, value_of: ValueOf) -> str | RefusalError:

@@ -224,12 +224,12 @@ class CallArgument:
 
 def bind(arguments: Sequence[CallArgument], names: Sequence[str]) -> dict[str, Words]:
     """Return the words of the given arguments by parameter in lower case, given by name or in order."""
-    bound: dict[str, Words] = {}
+    words_by_name: dict[str, Words] = {}
     for index, argument in enumerate(arguments):
         name = names[index] if index < len(names) else ""
         if argument.words:
-            bound[(argument.name or name).casefold()] = argument.words
-    return bound
+            words_by_name[(argument.name or name).casefold()] = argument.words
+    return words_by_name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,7 +17,7 @@ from routing.advice.server_remedies import complete_addresses, lead_from_loopbac
 from routing.advice.silence_remedies import SilentMessages
 from routing.advice.status_advice import StatusAdviser, discards_messages
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
-from routing.advice.stuck_messages import AdviceEstate, RouteUse, SentMessage
+from routing.advice.stuck_messages import AdviceEstate, SentMessage, UsedRoute
 from routing.cases.background import StatusText
 from routing.cases.estate_addresses import EstateAddresses, list_route_addresses
 from routing.cases.judged_questions import RemedyFacts
@@ -326,7 +326,7 @@ class _Adviser:
 
     def _correct_loopback(self, case: MessageCase, verdict: Verdict) -> _NearMissesAndRemedies:
         sender, route = RemedyPlace(case.instance, case.scope), verdict.route_name
-        remedy = lead_from_loopback(RouteUse(self._estate, verdict.address, case.service, sender, route))
+        remedy = lead_from_loopback(UsedRoute(self._estate, verdict.address, case.service, sender, route))
         return _NearMissesAndRemedies(remedies=() if remedy is None else (remedy,))
 
     def _knows_routes(self, case: MessageCase) -> bool:
@@ -352,8 +352,8 @@ class _Adviser:
         ]
         if bare.is_silent and not status_remedies and not on_path:
             silent, case = self._describe_silence(bare), bare.first.case
-            found = find_silence_remedies(case.path, self._sent(case), silent)
-            status_remedies = [GroupAdvice(remedy, bare.unacknowledged) for remedy in found]
+            remedies = find_silence_remedies(case.path, self._sent(case), silent)
+            status_remedies = [GroupAdvice(remedy, bare.unacknowledged) for remedy in remedies]
         is_away = bare.first.case.is_on_its_way
         all_advice = [*status_remedies, *on_path] if is_away else [*on_path, *status_remedies]
         all_advice.sort(key=lambda advice: discards_messages(advice.remedy))

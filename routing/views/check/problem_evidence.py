@@ -95,9 +95,9 @@ def list_evidence(
     line_limit = None if limits.evidence is None else limits.evidence * 4
     yield from (ListItem(line, indent=1) for line in shorten(lines, line_limit))
     yield from _list_paths(number, problem, knowledge, places, limits)
-    found = (finding for group in problem.groups for finding in places.list_findings(number, group))
-    findings = list(dict.fromkeys(f"lint: {finding}" for finding in found))
-    yield from (ListItem(line, indent=1) for line in shorten(findings, limits.sentences))
+    findings = (finding for group in problem.groups for finding in places.list_findings(number, group))
+    lint_lines = list(dict.fromkeys(f"lint: {finding}" for finding in findings))
+    yield from (ListItem(line, indent=1) for line in shorten(lint_lines, limits.sentences))
     yield ListItem(_name_oldest(problem), indent=1)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from routing.arguments import checked
 from routing.cases import estate_sides as sides
 from routing.cases.compared_tables import Against, Scripts, TableCache, give_sides
-from routing.cases.estate_differences import SentKey, list_hiding
+from routing.cases.estate_differences import PathKey, list_unaddressed
 from routing.cases.estate_sides import DiffSides, OneSide
 from routing.config import Config, TableLocation
 from routing.delta.commits import is_local
@@ -274,15 +274,15 @@ def diff(
         changed.messages,
         done,
         frame_cache,
-        list_hiding(diff_sides, lambda: _read_keys(traffic["messages"])),
+        list_unaddressed(diff_sides, lambda: _read_keys(traffic["messages"])),
     )
 
 
-def _read_keys(messages: Table) -> list[SentKey]:
+def _read_keys(messages: Table) -> list[PathKey]:
     names = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
     groups = open_traffic(messages, "messages").groups((*names, "from_service_name")).rows()
     return [
-        SentKey(name, database or None, to, broker_id(broker), is_initiator, from_service or None)
+        PathKey(name, database or None, to, broker_id(broker), is_initiator, from_service or None)
         for name, database, to, broker, is_initiator, from_service in groups.rows(*names, "from_service_name")
         if name and to and is_initiator is not None
     ]

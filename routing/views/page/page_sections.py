@@ -97,11 +97,11 @@ def _shared(balance: DialogBalance, name: str, charts: Sequence[PageChart]) -> P
 
 
 def _pick(pick: BalancedInstance) -> tuple[Any, ...]:
-    known = pick.broker_instance, pick.owner, pick.dialogs, pick.expected
+    shown = pick.broker_instance, pick.owner, pick.dialogs, pick.expected
     if pick.low is None or pick.high is None:
-        return *known, "–", "no band"
+        return *shown, "–", "no band"
     outside = "above the band" if pick.dialogs > pick.high else "below the band"
-    return *known, f"{pick.low:,} to {pick.high:,}", "in the band" if pick.is_fair else outside
+    return *shown, f"{pick.low:,} to {pick.high:,}", "in the band" if pick.is_fair else outside
 
 
 def _judged(balance: DialogBalance) -> str:
