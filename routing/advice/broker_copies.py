@@ -135,11 +135,10 @@ def find_twins(estate: AdviceEstate, instance: SqlInstance, database: str) -> li
 
     A snapshot has that of its database, and neither sends nor takes messages.
     """
-    databases = instance.databases
-    broker = databases[database].broker if database in databases else None
-    if broker is None:
+    of_instance = instance.databases.get(database)
+    if of_instance is None or of_instance.broker is None:
         return []
-    twins = (twin for twin in databases.values() if twin.broker == broker and twin.name != database)
+    twins = (twin for twin in instance.brokers[of_instance.broker] if twin.name != database)
     facts = ((twin, estate.server.database(instance.name, twin.name)) for twin in twins)
     return [twin for twin, twin_facts in facts if twin_facts is None or not twin_facts.is_snapshot]
 
@@ -240,15 +239,10 @@ def part_from_holder(stuck: StuckMessage) -> Remedy | None:
     """
     if stuck.last.step is not MatchingStep.REPLY:
         return None
-    broker = stuck.last.known_broker
-    databases_of_broker = [
-        database.name
-        for database in stuck.sql_instance.databases.values()
-        if broker is not None and database.broker == broker
-    ]
-    if not databases_of_broker:
+    databases = stuck.sql_instance.brokers.get(stuck.last.known_broker or "")
+    if databases is None:
         return None
-    reached, server = stuck.place(min(databases_of_broker)), stuck.estate.server
+    reached, server = stuck.place(min(database.name for database in databases)), stuck.estate.server
     elsewhere = (RemedyPlace(name, holder.name) for name, holder in stuck.holders_elsewhere())
     holders = [place for place in elsewhere if not server.are_replicas(reached, place)]
     if not holders:

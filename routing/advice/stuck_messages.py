@@ -56,8 +56,8 @@ class AdviceEstate:
         host = text.host(address)
         if host is None or host in LOOPBACK_HOSTS:
             return None
-        near = [instance for name in (host, host.partition(".")[0]) for instance in self._by_machine.get(name, ())]
-        on_machine = {instance.name: instance for instance in near}
+        names = host, host.partition(".")[0]
+        on_machine = {instance.name: instance for name in names for instance in self._by_machine.get(name, ())}
         return next(iter(on_machine.values())) if len(on_machine) == 1 else None
 
     @cached_property

@@ -8,6 +8,7 @@ from enum import Enum
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
+from routing.groups import group_pairs
 from routing.rules import text
 from routing.terms import BROKER_CONFIGURATION_SERVICE, LOCAL_ADDRESS, LOOPBACK_HOSTS, MSDB
 
@@ -218,9 +219,10 @@ class SqlInstance:
     has_routes: bool = False
 
     @cached_property
-    def brokers(self) -> frozenset[str]:
-        """The broker instances of its databases."""
-        return frozenset(database.broker for database in self.databases.values() if database.broker is not None)
+    def brokers(self) -> Mapping[str, Sequence[Database]]:
+        """Its databases by their broker instances. Copies of a database may share one."""
+        databases = self.databases.values()
+        return group_pairs((database.broker, database) for database in databases if database.broker is not None)
 
     @cached_property
     def machine_names(self) -> frozenset[str]:

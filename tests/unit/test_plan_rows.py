@@ -81,7 +81,7 @@ def _draw_keys(rng: random.Random, instance: SqlInstance, number: int) -> list[t
     """Some keys of an instance, or all."""
     routes = [r for table in instance.routes.values() for found in table.values() for r in found]
     services = sorted({r.service for r in routes if r.service} | set(instance.holders))
-    brokers = sorted({r.broker for r in routes if r.broker} | instance.brokers)
+    brokers = sorted({r.broker for r in routes if r.broker} | set(instance.brokers))
     rows = _key_rows(instance, services, brokers)
     return rng.sample(rows, min(number, len(rows)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -109,8 +109,10 @@ class BearingFindings:
 
     def _find_bearing(self, group: MessageGroup) -> Iterator[LintFinding]:
         numbers = self._at(_own_places(group)) | self._near(group.near_misses)
+        row = group.first.row
+        names = {row["to_service_name"], row.get("from_service_name"), *group.brokers} & self._objects
         for possible_path in () if group.path is None else group.path.all_paths:
-            numbers |= self._on_path(possible_path, group)
+            numbers |= self._on_path(possible_path, names)
         numbers |= {number for broker in _brokers(group) for number in self._by_broker.get(broker, ())}
         for finding in (self._findings[number] for number in sorted(numbers)):
             # Even if a message certainly waits for a route, the path of its request may be uncertain.
@@ -127,14 +129,12 @@ class BearingFindings:
             self._by_near[near] = frozenset(self._at(places))
         return self._by_near[near]
 
-    def _on_path(self, possible_path: PossiblePath, group: MessageGroup) -> set[int]:
-        """Return the findings about objects on a path. Groups share paths, but not their services."""
+    def _on_path(self, possible_path: PossiblePath, names: Collection[str | None]) -> set[int]:
+        """Return the findings about objects on a path. Groups share paths, but not these names of objects."""
         if id(possible_path) not in self._by_path:
             numbers = frozenset(self._at(_places_on(possible_path)))
             self._by_path[id(possible_path)] = numbers, _databases_on(possible_path)
         numbers, databases = self._by_path[id(possible_path)]
-        row = group.first.row
-        names = {row["to_service_name"], row.get("from_service_name"), *group.brokers} & self._objects
         return self._at((instance, database, name) for instance, database in databases for name in names) | numbers
 
     @cached_property

@@ -177,9 +177,8 @@ _HINDRANCES = {
 
 def _state_hindrance(group: MessageGroup) -> str:
     """State the obstacle for messages that are on their way by the rules, or return an empty text."""
-    addresses = [] if group.verdict is None else group.verdict.addresses
-    if group.kind is ProblemKind.CONNECTION_FAILS and addresses:
-        return f", but the connection to {' or '.join(map(named, addresses))} fails"
+    if group.kind is ProblemKind.CONNECTION_FAILS and group.verdict is not None and group.verdict.addresses:
+        return f", but the connection to {' or '.join(map(named, group.verdict.addresses))} fails"
     return _HINDRANCES.get(group.kind, "")
 
 

@@ -95,7 +95,7 @@ def test_an_instance_of_rows() -> None:
     )
     assert (sql_instance.name, sql_instance.is_forwarding) == ("hub", True)
     assert sql_instance.databases == {"Orders": orders, "Parts": parts}
-    assert sql_instance.brokers == {B}
+    assert sql_instance.brokers == {B: [orders]}
     assert {service: names(some) for service, some in sql_instance.routes["Orders"].items()} == {
         None: ["y", "z"],
         "S": ["s"],
