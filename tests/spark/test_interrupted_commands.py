@@ -33,7 +33,7 @@ NOTHING, NO_RUN, COUNTS = (
     r"run \S+ counts, .*",
 )
 NO_DEMO = r"the demo is not complete \(start it again\)"
-STAYS = r"what was committed stays \(the next import completes what is missing\)"
+STAYS = r"committed changes stay \(the next import completes the rest\)"
 
 
 def _interrupt(arguments: Sequence[str], within: float, folder: Path, *texts: str) -> Ended:
@@ -55,7 +55,7 @@ def _interrupt(arguments: Sequence[str], within: float, folder: Path, *texts: st
     if done.code != 0:
         assert done.code == 128 + number, case_text
         assert re.fullmatch(
-            rf"((note|rejected): .*\n)*sbroute: {SIGNAL_WORDS[number]}: ({'|'.join(texts)})\n", done.err
+            rf"((note|rejected|Spark): .*\n)*sbroute: {SIGNAL_WORDS[number]}: ({'|'.join(texts)})\n", done.err
         ), case_text
         assert time.monotonic() - begun < 30, case_text
         assert list(folder.glob("sbroute-java-*")) == [], case_text
