@@ -13,19 +13,16 @@ from functools import partial, reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from routing.config import Config, TableLocation, read_duration
+from routing.config import TableLocation, read_duration
 from routing.delta.appended_rows import check_files, files_of
 from routing.delta.job_outputs import LastRun
-from routing.delta.opening import TableOpener
-from routing.delta.protocol import RunStart
 from routing.delta.spark_tables import REMOVE, TableSnapshot
 from routing.errors import OutputError
 from routing.messages import due_times, openers, pending, results, validate
 from routing.messages.lookups import RunLookups
 from routing.messages.route_plan import RoutePlan
-from routing.run_context import RunContext
-from routing.runs.message_changes import DialogChanges, NewAndDeleted
-from routing.runs.run_work import InternalError
+from routing.runs.message_changes import ArrivedMessages, DialogChanges
+from routing.runs.run_work import InternalError, RunInputs
 from routing.schemas import (
     KEYS,
     MESSAGES,
@@ -42,27 +39,11 @@ from routing.tables.cached_frames import BroadcastBudget, FrameCache, select_by_
 from routing.tables.frames import run_concurrently, with_columns_of
 from routing.tables.read_rows import count_by_files
 from routing.tables.spark_forms import conform, in_shape, readable_texts
-from routing.tables.table_columns import Table
 from routing.terms import Outcome
 
 _CHANGES = Schema((*PENDING_MESSAGES, Field(REMOVE, ColumnKind.BOOLEAN)))
 _ENDPOINT = ["conversation_id", "is_initiator"]
 _REQUEST_KEY = list(KEYS["route_requests"])
-
-
-@dataclass(frozen=True)
-class Arrived:
-    """The messages since the last run, and the leftovers of earlier runs.
-
-    ``messages`` are conformed. ``count`` is None if it is unknown. ``pending`` are rows of ``pending_messages``,
-    and ``requests`` the stored route requests. Both are None without rows.
-    """
-
-    messages: DataFrame
-    count: int | None
-    pending: DataFrame | None = None
-    pending_count: int = 0
-    requests: DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -101,71 +82,62 @@ class Retries:
 
 @dataclass(frozen=True)
 class StoredOutputs:
-    """The outputs of earlier runs: the last recorded run, and the versions of the output tables by key.
+    """The outputs of earlier runs at their ``versions``, by key.
 
-    ``lacking`` has the keys of tables from an older release. The frames in ``frame_cache`` must stay until the run
-    has ended. ``replaced`` selects the stored rows that a run over a window replaces.
+    The frames in ``frame_cache`` must stay until the run has ended. ``replaced`` selects the stored rows that a
+    run over a window replaces.
     """
 
-    config: Config
-    last: LastRun | None
+    inputs: RunInputs
     versions: Mapping[str, int]
-    opener: TableOpener
     frame_cache: FrameCache
-    lacking: Collection[str] = ()
     replaced: Column | None = None
 
-    def open(self, key: str) -> Table:
-        """Open an output table at its version, with Arrow if possible."""
-        return self.opener.open_at(f"output.{key}", self.config.output[key], self.versions[key])
+    @property
+    def last(self) -> LastRun | None:
+        """The last recorded run."""
+        return self.inputs.start.last
+
+    @property
+    def broadcasts(self) -> BroadcastBudget:
+        """The budget for broadcasts. The run gets a note on each larger side."""
+        setting = self.inputs.config.resolve.broadcast_limit
+        return BroadcastBudget.of_setting(setting, self.inputs.notes, self.frame_cache.limits)
 
     def read(self, spark: SparkSession, key: str) -> DataFrame:
         """Read an output table at its version with Spark."""
-        return with_columns_of(self.snapshot(key).read(spark), OUTPUTS[key])
-
-    def snapshot(self, key: str) -> TableSnapshot:
-        """Return the location and version of an output table."""
-        return TableSnapshot(self.config.output[key], self.versions[key])
+        snapshot = TableSnapshot(self.inputs.config.output[key], self.versions[key])
+        return with_columns_of(snapshot.read(spark), OUTPUTS[key])
 
     def read_kept(self, spark: SparkSession, key: str, columns: Sequence[str]) -> tuple[DataFrame | None, int]:
         """Return columns of an output table for several passes, or None without rows, and the number of rows."""
-        known_count = count_by_files(self.open(key))
+        known_count = count_by_files(self.inputs.open_output(key, self.versions[key]))
         count = self.read(spark, key).count() if known_count is None else known_count
         if count == 0:
             return None, 0
         rows = self.read(spark, key).select(*columns)
         return (self.frame_cache.hold(rows) if count <= self.frame_cache.limits.held_rows else rows), count
 
-    def broadcasts(self, notes: list[str]) -> BroadcastBudget:
-        """Return the budget for broadcasts. ``notes`` gets a note on each larger side."""
-        return BroadcastBudget.of_setting(self.config.resolve.broadcast_limit, notes, self.frame_cache.limits)
-
 
 def find_arrived(
-    messages_table: TableSnapshot,
-    changes: NewAndDeleted,
-    stored: StoredOutputs,
-    start: RunStart,
-    context: RunContext,
-) -> Arrived:
-    """Return the new messages of table ``messages_table``, and the leftovers of earlier runs.
+    messages_table: TableSnapshot, changes: ArrivedMessages, stored: StoredOutputs
+) -> ArrivedMessages:
+    """Return the new messages of table ``messages_table`` with the leftovers of earlier runs.
 
     Deleted messages are left out. Raises InputError if files are missing that the last run read.
     """
-    arrived = Arrived(changes.messages, changes.count)
     if stored.last is None:
-        return arrived
-    with context.clock.stage("pending"):
-        return _with_left(arrived, messages_table, changes, stored, start, stored.broadcasts(context.notes))
+        return changes
+    with stored.inputs.clock.stage("pending"):
+        return _with_left(changes, messages_table, stored, stored.last)
 
 
 def reduce_dialogs(
     tables: validate.InputTables,
-    arrived: Arrived,
+    arrived: ArrivedMessages,
     tried: Retries,
     changes: DialogChanges,
     stored: StoredOutputs,
-    notes: list[str],
 ) -> DataFrame | None:
     """Cache and return the dialogs of new and retried messages, and changed dialogs.
 
@@ -183,34 +155,40 @@ def reduce_dialogs(
         hashes.append(changes.conversations.select(F.xxhash64("id").alias("hash")))
     count = None if arrived.count is None else arrived.count + tried.count + changes.count
     wanted = reduce(DataFrame.unionByName, hashes)
-    side = stored.broadcasts(notes).join_side("the conversations of a run", wanted, count)
+    side = stored.broadcasts.join_side("the conversations of a run", wanted, count)
     return stored.frame_cache.store(select_by_hash(dialogs, hash_of, side, count))
 
 
 def read(
     lookups: RunLookups,
-    arrived: Arrived,
+    arrived: ArrivedMessages,
     tried_again: DataFrame | None,
     stored: StoredOutputs,
     now: datetime,
-    context: RunContext,
 ) -> NewMessages:
     """Return the messages that a run decides: new ones without duplicates, and retried ones."""
-    clock, spark, broadcasts = context.clock, lookups.spark, stored.broadcasts(context.notes)
-    messages = arrived.messages
+    clock, frame_cache, broadcasts = stored.inputs.clock, stored.frame_cache, stored.broadcasts
+    messages, quarantined = arrived.messages, lookups.checked.quarantine.instances
     step = NewMessages(messages, messages, tried_again, lookups.requests)
     if arrived.count != 0:
         with clock.stage("duplicates"):
-            before = None if stored.last is None else _stored_near(spark, arrived, stored)
-            doubled = validate.find_doubles(messages, before, stored.frame_cache, broadcasts, arrived.count)
-            step = _without_duplicates(step, doubled, lookups, broadcasts, stored.frame_cache)
+            before = None if stored.last is None else _stored_near(lookups.spark, arrived, stored)
+            doubled = validate.find_doubles(messages, before, frame_cache, broadcasts, arrived.count)
+            distinct = validate.set_doubles_aside(
+                messages, doubled, lookups.scopes, quarantined, frame_cache, broadcasts
+            )
+            step = replace(
+                step,
+                as_read=distinct.messages,
+                duplicates=distinct.duplicates,
+                duplicate_count=distinct.count,
+            )
     if arrived.requests is not None:
         with clock.stage("requests"):
             step = _with_requests(step, arrived.requests, broadcasts)
-    quarantined = lookups.checked.quarantine.instances
     if quarantined:
         with clock.stage("quarantine"):
-            step = _withhold(step, quarantined, stored.frame_cache, context.options.run_id, now)
+            step = _withhold(step, quarantined, frame_cache, stored.inputs.options.run_id, now)
     return _with_retries(step, now)
 
 
@@ -234,13 +212,14 @@ def _withhold(
     )
 
 
-def _stored_near(spark: SparkSession, arrived: Arrived, stored: StoredOutputs) -> DataFrame:
+def _stored_near(spark: SparkSession, arrived: ArrivedMessages, stored: StoredOutputs) -> DataFrame:
     """Return the stored rows that new messages may duplicate.
 
     They include all delayed messages, however old, so that no new message has a row in ``pending_messages``.
     """
     names = [*pending.KEY, "enqueue_time"]
-    rows, within = stored.read(spark, "resolved_routes").select(*names), stored.config.resolve.duplicates_within
+    rows = stored.read(spark, "resolved_routes").select(*names)
+    within = stored.inputs.config.resolve.duplicates_within
     if within is not None:
         rows = validate.select_near(rows, arrived.messages, read_duration(within))
     if arrived.pending is not None:
@@ -253,17 +232,10 @@ def _stored_near(spark: SparkSession, arrived: Arrived, stored: StoredOutputs) -
 
 
 def _with_left(
-    arrived: Arrived,
-    messages: TableSnapshot,
-    changes: NewAndDeleted,
-    stored: StoredOutputs,
-    start: RunStart,
-    broadcasts: BroadcastBudget,
-) -> Arrived:
+    arrived: ArrivedMessages, messages: TableSnapshot, stored: StoredOutputs, last: LastRun
+) -> ArrivedMessages:
     """Add the leftovers of earlier runs: messages to retry, and route requests."""
-    last, spark = start.last, arrived.messages.sparkSession
-    if last is None:
-        return arrived
+    inputs, spark = stored.inputs, arrived.messages.sparkSession
     wanted: dict[str, Sequence[str]] = {"new_route_requests": [*_REQUEST_KEY, *_ENDPOINT]}
     if "pending_messages" in last.output_versions:
         wanted["pending_messages"] = PENDING_MESSAGES.names
@@ -272,7 +244,8 @@ def _with_left(
     arrived = replace(arrived, requests=left[0][0])
     if "pending_messages" in wanted:
         rows, count = left[1]
-        if rows is not None and (start.thinned & {"resolved_routes"} or "pending_messages" in stored.lacking):
+        is_thinned = "resolved_routes" in inputs.start.thinned
+        if rows is not None and (is_thinned or "pending_messages" in inputs.outputs.lacking):
             rows = pending.with_digests(rows, stored.read(spark, "resolved_routes"))
         return replace(arrived, pending=rows, pending_count=count)
     count = last.outcome_counts.get(str(Outcome.DELAYED), 0)
@@ -280,15 +253,15 @@ def _with_left(
         return arrived
     tried = TableSnapshot(messages.location, last.input_versions["messages"])
     check_files(spark, tried)
-    delayed, expected = _read_delayed(spark, stored.config.output["resolved_routes"], last, count)
-    waiting = broadcasts.join_side("the messages that the last run delayed", delayed, count)
+    delayed, expected = _read_delayed(spark, inputs.config.output["resolved_routes"], last, count)
+    waiting = stored.broadcasts.join_side("the messages that the last run delayed", delayed, count)
     with files_of(tried):
         retried = stored.frame_cache.keep(pending.after_full_run(conform(tried.read(spark), "messages"), waiting))
         row_count = retried.count()
     if row_count != expected:
         raise InternalError.delayed(expected, row_count, tried.version)
-    if changes.deleted is not None:
-        retried = stored.frame_cache.keep(changes.without_deleted(retried))
+    if arrived.deleted is not None:
+        retried = stored.frame_cache.keep(arrived.without_deleted(retried))
         row_count = retried.count()
     return replace(arrived, pending=retried if row_count else None, pending_count=row_count)
 
@@ -315,21 +288,6 @@ def _read_delayed(
             f" and run {last.run_id!r} recorded {count}"
         )
     return pending.select_delayed_in_full(rows), int(delayed_counts[1])
-
-
-def _without_duplicates(
-    step: NewMessages,
-    doubled_keys: validate.DoubledKeys,
-    lookups: RunLookups,
-    broadcasts: BroadcastBudget,
-    frame_cache: FrameCache,
-) -> NewMessages:
-    """Return the step without message rows with stored or repeated ids."""
-    quarantined = lookups.checked.quarantine.instances
-    distinct = validate.set_doubles_aside(
-        step.as_read, doubled_keys, lookups.scopes, quarantined, frame_cache, broadcasts
-    )
-    return replace(step, as_read=distinct.messages, duplicates=distinct.duplicates, duplicate_count=distinct.count)
 
 
 def _with_requests(step: NewMessages, requests: DataFrame, broadcasts: BroadcastBudget) -> NewMessages:

@@ -1,24 +1,37 @@
-"""Decide new messages, and delayed messages whose decision may have changed, and add them to the outputs."""
+"""Decide new and delayed messages and add them to the outputs, or decide those of a time window again.
+
+A run over a time window decides each message as of its own time, and replaces its rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
+from routing.config import ConfigError, ResolveSettings
 from routing.delta import ledger, protocol
 from routing.delta.job_outputs import LastRun
+from routing.errors import InputError
 from routing.messages import openers, pending, results, validate
 from routing.messages.compiling import compile_messages, join_lookups
 from routing.messages.lookups import build_lookups
 from routing.messages.route_plan import RoutePlan
 from routing.plan.checked_inputs import CheckedTables
+from routing.rules.timeline import TimeRange, as_utc
 from routing.runs import increment, retries
-from routing.runs.message_changes import TakenOut, find_changes, find_dialog_changes, take_out_deleted
-from routing.runs.run_tables import changing_outputs, commit_outputs, read_inputs
+from routing.runs.message_changes import (
+    ArrivedMessages,
+    TakenOut,
+    find_changes,
+    find_dialog_changes,
+    take_out_deleted,
+)
+from routing.runs.run_tables import changing_outputs, commit_outputs, conform_messages, read_inputs
 from routing.runs.run_work import (
     Groups,
     PendingCounts,
@@ -49,24 +62,58 @@ def run_incremental(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -
     if work.checked is None:
         return work.idle_result() if last is None else work.idle_result_as(last)
     if work.is_idle:
-        waiting = count_pending(inputs, work.versions[_PENDING]) if work.arrived.pending_count else None
+        waiting = count_pending(inputs, work.stored.versions[_PENDING]) if work.arrived.pending_count else None
         withheld = 0 if waiting is None else waiting.quarantined
         return with_quarantine(inputs, work.idle_result(waiting), work.checked.quarantine, withheld)
-    step, plan = decide(inputs, work, work.checked, now)
-    return _Outputs(inputs, outputs, step, plan, now, work.versions).commit_all(work)
+    return _Outputs.of(work, outputs, work.checked, now).commit_all()
+
+
+def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> RunResult:
+    """Decide the messages of the window again, each as of its own time, and replace their rows.
+
+    Messages after the last run that counts are left out. ``now`` is the time of the run. Raises InputError.
+    """
+    last, outputs = inputs.start.last, changing_outputs(inputs)
+    if last is None:
+        raise InputError.nothing_recorded(str(inputs.config.output["runs"]))
+    messages = ledger.check_versions(inputs.inputs["messages"])
+    ledger.check_succession(inputs.config, last)
+    if not ledger.is_same_input(inputs.opener, last, "messages", messages):
+        raise InputError.full_run_needed(
+            f"{str(messages.location)!r} was made anew or put back since the last run"
+        )
+    # Columns can be created only after the session has started.
+    _, window = outputs.spark, window_of(inputs.config.resolve)
+    inside = is_within(window)
+    work = _find_work(inputs, outputs, frame_cache, now, inside)
+    if work.checked is None:
+        raise TypeError("a run over a window checks its inputs")
+    return _Outputs.of(work, outputs, work.checked, now).replace_all(window, inside)
+
+
+def window_of(resolve: ResolveSettings) -> TimeRange:
+    """Return the window of a configuration whose mode is ``window``."""
+    if resolve.window_from is None or resolve.window_to is None:
+        raise ConfigError.half_a_window()
+    return TimeRange("enqueue_time", as_utc(resolve.window_from), as_utc(resolve.window_to))
+
+
+def is_within(window: TimeRange) -> Column:
+    """Return whether a row is of a message in the window. The result is never null."""
+    time = F.col(window.column)
+    return F.coalesce((time >= F.lit(window.first)) & (time < F.lit(window.end)), F.lit(False))
 
 
 @dataclass(frozen=True)
 class Work:
-    """The messages and inputs that an incremental run has found.
+    """The messages and inputs that a run has found.
 
-    ``versions`` are those of the outputs. ``stored`` are the outputs of earlier runs. ``checked`` is None if there
-    is nothing to do, and the last run has validated the same inputs.
+    ``stored`` are the outputs of earlier runs. ``checked`` is None if there is nothing to do, and the last run has
+    validated the same inputs.
     """
 
-    versions: dict[str, int]
     stored: increment.StoredOutputs
-    arrived: increment.Arrived
+    arrived: ArrivedMessages
     retries: increment.Retries
     checked: CheckedTables | None
     digests: Mapping[str, str]
@@ -81,7 +128,7 @@ class Work:
         """Return the counts of a run in which no message is decided."""
         pending_count = self.arrived.pending_count
         return RunResult(
-            self.versions,
+            self.stored.versions,
             read=pending_count,
             unchanged=pending_count,
             next_due_at=None if waiting is None else waiting.next_due_at,
@@ -99,8 +146,17 @@ class Work:
         )
 
 
-def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: FrameCache, now: datetime) -> Work:
-    """Find new, deleted and delayed messages, take deleted ones out, and validate the other inputs."""
+def _find_work(
+    inputs: RunInputs,
+    outputs: ledger.DeltaTables,
+    frame_cache: FrameCache,
+    now: datetime,
+    inside: Column | None = None,
+) -> Work:
+    """Find new, deleted and delayed messages, take deleted ones out, and validate the other inputs.
+
+    With ``inside``, the messages are those of a window, and none are retried.
+    """
     last, clock = inputs.start.last, inputs.clock
     messages = ledger.check_versions(inputs.inputs["messages"])
     if last is not None:
@@ -108,6 +164,7 @@ def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: Fram
     versions = {} if last is None else {key: inputs.start.versions[key] for key in last.output_versions}
     with clock.stage("read"):
         tables = read_inputs(inputs, frame_cache)
+        changes = None if inside is None else _read_window(inputs, inside)
     digests = retries.digest_inputs(tables)
     check = partial(
         validate.check,
@@ -115,26 +172,25 @@ def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: Fram
         quarantines=inputs.quarantines,
         are_valid=retries.has_validated(last, digests),
     )
-    changes = find_changes(inputs, messages, frame_cache)
+    changes = changes or find_changes(inputs, messages, frame_cache)
     checked = None
     if changes.deleted is not None:
         # Nothing is written before all inputs are valid.
         with clock.stage("validate"):
             checked = check()
     taken_out = take_out_deleted(inputs, outputs, changes, versions)
-    versions |= taken_out.versions
-    stored = increment.StoredOutputs(
-        inputs.config, last, dict(versions), inputs.opener, frame_cache, outputs.lacking
-    )
-    arrived = increment.find_arrived(messages, changes, stored, inputs.start, inputs.context)
+    stored = increment.StoredOutputs(inputs, {**versions, **taken_out.versions}, frame_cache, inside)
+    arrived = increment.find_arrived(messages, changes, stored)
     dialog_changes = find_dialog_changes(inputs, frame_cache)
-    tried = retries.choose(inputs, arrived, digests, now, stored, dialog_changes)
-    work = Work(versions, stored, arrived, tried, checked, digests, taken_out)
+    tried = increment.Retries(None, 0)
+    if inside is None:
+        tried = retries.choose(arrived, digests, now, stored, dialog_changes)
+    work = Work(stored, arrived, tried, checked, digests, taken_out)
     if work.is_idle and (tried.inputs_are_same or checked is not None):
         note_quarantine(inputs, checked)
         return work
     with clock.stage("validate"):
-        reduced = increment.reduce_dialogs(tables, arrived, tried, dialog_changes, stored, inputs.notes)
+        reduced = increment.reduce_dialogs(tables, arrived, tried, dialog_changes, stored)
         if checked is None or reduced is not None:
             suspects = dialog_changes.suspects(last)
             if checked is not None:
@@ -145,14 +201,19 @@ def _find_work(inputs: RunInputs, outputs: ledger.DeltaTables, frame_cache: Fram
     return replace(work, checked=checked)
 
 
-def decide(
-    inputs: RunInputs, work: Work, checked: CheckedTables, now: datetime
-) -> tuple[increment.NewMessages, RoutePlan]:
+def _read_window(inputs: RunInputs, inside: Column) -> ArrivedMessages:
+    """Return the messages of a window, in any number."""
+    messages = inputs.inputs["messages"].read(inputs.outputs.spark)
+    return ArrivedMessages(conform_messages(inputs, messages).where(inside), None)
+
+
+def _decide(work: Work, checked: CheckedTables, now: datetime) -> tuple[increment.NewMessages, RoutePlan]:
     """Return the messages of a run and the plan that decides them."""
+    inputs = work.stored.inputs
     clock = inputs.clock
     with clock.stage("lookups"):
         lookups = build_lookups(inputs.outputs.spark, checked, work.stored.frame_cache, inputs.context)
-    step = increment.read(lookups, work.arrived, work.retries.rows, work.stored, now, inputs.context)
+    step = increment.read(lookups, work.arrived, work.retries.rows, work.stored, now)
     unended = checked.count_unended_requests() if step.on_record is None else increment.count_unended(step)
     note_unended_requests(inputs.notes, unended)
     asking = lookups if step.on_record is None else replace(lookups, requests=step.requests, request_count=None)
@@ -163,48 +224,86 @@ def decide(
 
 @dataclass
 class _Outputs:
-    """Commits the outputs of an incremental run, and counts its rows after they are written.
+    """Commits the outputs of a run, and counts its rows after they are written.
 
     ``versions`` are those of the outputs, and grow with each commit.
     """
 
-    inputs: RunInputs
+    work: Work
     tables: ledger.DeltaTables
     step: increment.NewMessages
     plan: RoutePlan
     now: datetime
     versions: dict[str, int]
 
-    def commit_all(self, work: Work) -> RunResult:
+    @classmethod
+    def of(cls, work: Work, tables: ledger.DeltaTables, checked: CheckedTables, now: datetime) -> _Outputs:
+        """Decide the messages of a run."""
+        return cls(work, tables, *_decide(work, checked, now), now, dict(work.stored.versions))
+
+    @property
+    def inputs(self) -> RunInputs:
+        """The inputs of the run."""
+        return self.work.stored.inputs
+
+    def commit_all(self) -> RunResult:
         """Commit resolved routes and requests, then the delayed messages, then rejected ones."""
         inputs, step, plan, versions, clock = self.inputs, self.step, self.plan, self.versions, self.inputs.clock
         is_first = inputs.start.last is None
-        broadcasts = plan.source.broadcasts
         with clock.stage("write"):
             rows: dict[str, DataFrame | None] = {"rejected_messages": None} if is_first else {}
             if plan.requests is not None or is_first:
-                requests = openers.new_route_requests(plan)
-                rows["new_route_requests"] = increment.not_on_record(requests, step, broadcasts)
+                rows["new_route_requests"] = self._requests()
             rows["resolved_routes"] = results.resolved_routes(plan, has_attempts=True)
             versions |= commit_outputs(inputs, rows, adds=not is_first)
         with clock.stage("counts"):
             groups = count_resolved(inputs, versions)
         waiting = self._commit_pending(groups)
-        left_alone = work.arrived.pending_count - work.retries.count
+        left_alone = self.work.arrived.pending_count - self.work.retries.count
         decided = groups.total() + waiting.unchanged - left_alone - step.withheld_count
         if step.duplicate_count or decided < plan.counts.rows_read:
             with clock.stage("rejected"):
-                rejected = results.rejected_messages(plan)
-                rows["rejected_messages"] = increment.combine_rejected(
-                    rejected, step, inputs.options.run_id, broadcasts
-                )
+                rows["rejected_messages"] = self._rejected()
                 versions |= commit_outputs(inputs, {"rejected_messages": rows["rejected_messages"]}, adds=True)
         with clock.stage("counts") as tally:
-            read = plan.counts.rows_read + step.duplicate_count + left_alone + step.withheld_count
-            done = count_rows(inputs, versions, groups, rows, read, waiting.unchanged)
+            done = self._count(groups, rows, waiting.unchanged, left_alone)
             tally.rows = done.resolved
-        done = replace(done, next_due_at=waiting.next_due_at, digests=work.digests, erased=work.taken_out.erased)
-        return with_quarantine(inputs, done, plan.source.lookups.checked.quarantine, waiting.quarantined)
+        return self._with_waiting(done, waiting)
+
+    def replace_all(self, window: TimeRange, inside: Column) -> RunResult:
+        """Commit requests, and replace the rows of the window in the other outputs."""
+        inputs, tables, versions, clock = self.inputs, self.tables, self.versions, self.inputs.clock
+        with clock.stage("write"):
+            if self.plan.requests is not None:
+                versions |= commit_outputs(inputs, {"new_route_requests": self._requests()}, adds=True)
+            rejected = self._rejected()
+            resolved = results.resolved_routes(self.plan, has_attempts=True)
+            for key, written in (("resolved_routes", resolved), ("rejected_messages", rejected)):
+                versions[key] = protocol.replace_within(tables, inputs.start, key, written, window)
+        with clock.stage(_PENDING):
+            rows = increment.still_pending(self.plan, self.step, self.now)
+            if _PENDING in versions and _PENDING not in tables.lacking:
+                versions[_PENDING] = protocol.replace_within(tables, inputs.start, _PENDING, rows, window)
+            else:
+                whole = _with_others(rows, self.work.arrived.pending, inside)
+                versions |= commit_outputs(inputs, {_PENDING: whole}, adds=False)
+        with clock.stage("counts") as tally:
+            groups = count_resolved(inputs, versions)
+            waiting = count_pending(inputs, versions[_PENDING])
+            check_pending(waiting, groups)
+            done = self._count(groups, ("rejected_messages",), waiting.withheld)
+            tally.rows = done.resolved
+        return self._with_waiting(done, waiting)
+
+    def _requests(self) -> DataFrame:
+        requests = openers.new_route_requests(self.plan)
+        return increment.not_on_record(requests, self.step, self.plan.source.broadcasts)
+
+    def _rejected(self) -> DataFrame:
+        rejected = results.rejected_messages(self.plan)
+        return increment.combine_rejected(
+            rejected, self.step, self.inputs.options.run_id, self.plan.source.broadcasts
+        )
 
     def _commit_pending(self, groups: Groups) -> PendingCounts:
         """Commit the changes in ``pending_messages``, and count its rows. A first table is written completely."""
@@ -224,3 +323,22 @@ class _Outputs:
         counts = count_pending(inputs, versions[_PENDING])
         check_pending(counts, groups)
         return counts
+
+    def _count(self, groups: Groups, written: Iterable[str], unchanged: int, left_alone: int = 0) -> RunResult:
+        """Return the counts of the run. ``left_alone`` counts delayed messages that were not decided again."""
+        step = self.step
+        read = self.plan.counts.rows_read + step.duplicate_count + step.withheld_count + left_alone
+        return count_rows(self.inputs, self.versions, groups, written, read, unchanged)
+
+    def _with_waiting(self, done: RunResult, waiting: PendingCounts) -> RunResult:
+        """Add the facts on delayed messages and messages in quarantine to the counts."""
+        work, quarantine = self.work, self.plan.source.lookups.checked.quarantine
+        done = replace(done, next_due_at=waiting.next_due_at, digests=work.digests, erased=work.taken_out.erased)
+        return with_quarantine(self.inputs, done, quarantine, waiting.quarantined)
+
+
+def _with_others(waiting: DataFrame, delayed: DataFrame | None, inside: Column) -> DataFrame:
+    """Add the delayed messages outside the window, which after a full run are not in the table yet."""
+    if delayed is None:
+        return waiting
+    return waiting.unionByName(delayed.where(~inside).select(*waiting.columns))

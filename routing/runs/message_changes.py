@@ -25,23 +25,27 @@ _PENDING = "pending_messages"
 
 
 @dataclass(frozen=True)
-class NewAndDeleted:
-    """The new rows of ``messages``, conformed, and the messages that were deleted since the last run.
+class ArrivedMessages:
+    """The new rows of ``messages``, conformed, the messages that were deleted, and the leftovers of earlier runs.
 
     ``count`` is the number of new rows, or None if it is unknown. ``deleted`` has `deletes.MESSAGE_ROW` of
-    messages without any row left, or is None if no message was deleted.
+    messages without any row left, or is None if no message was deleted. ``pending`` are rows of
+    ``pending_messages``, and ``requests`` the stored route requests. Both are None without rows.
     """
 
     messages: DataFrame
     count: int | None
     deleted: JoinSide | None = None
+    pending: DataFrame | None = None
+    pending_count: int = 0
+    requests: DataFrame | None = None
 
     def without_deleted(self, rows: DataFrame) -> DataFrame:
         """Leave out the rows of deleted messages."""
         return rows if self.deleted is None else deletes.without(rows, self.deleted)
 
 
-def find_changes(inputs: RunInputs, messages: TableSnapshot, frame_cache: FrameCache) -> NewAndDeleted:
+def find_changes(inputs: RunInputs, messages: TableSnapshot, frame_cache: FrameCache) -> ArrivedMessages:
     """Find the new and the deleted messages since the last run. In the first run all messages are new.
 
     Raises InputError if these cannot be determined, or columns are wrong.
@@ -50,19 +54,19 @@ def find_changes(inputs: RunInputs, messages: TableSnapshot, frame_cache: FrameC
     with inputs.clock.stage("new messages"):
         if last is None:
             check_detectable(spark, messages)
-            return NewAndDeleted(conform_messages(inputs, messages.read(spark)), None)
+            return ArrivedMessages(conform_messages(inputs, messages.read(spark)), None)
         since, table_id = last.input_versions["messages"], last.table_ids["messages"]
         changed = read_appended(spark, messages, since, table_id, last.commit_identities.get("messages"))
         new = conform_messages(inputs, changed.rows)
         if changed.removed is None:
             count = changed.count if inputs.config.resolve.instances is None else new.count()
             are_few = count is not None and 0 < count <= frame_cache.limits.held_rows
-            return NewAndDeleted(frame_cache.keep(new, count) if are_few else new, count)
+            return ArrivedMessages(frame_cache.keep(new, count) if are_few else new, count)
     with inputs.clock.stage("deletes"):
         with files_of(TableSnapshot(messages.location, since)):
             net = frame_cache.keep(deletes.net_changes(new, conform_messages(inputs, changed.removed)))
         new = deletes.new_messages(net)
-        return NewAndDeleted(new, new.count(), _find_deleted(inputs, messages, net, frame_cache))
+        return ArrivedMessages(new, new.count(), _find_deleted(inputs, messages, net, frame_cache))
 
 
 def _find_deleted(
@@ -152,7 +156,7 @@ class TakenOut:
 
 
 def take_out_deleted(
-    inputs: RunInputs, outputs: ErasingTables, changes: NewAndDeleted, recorded: Mapping[str, int]
+    inputs: RunInputs, outputs: ErasingTables, changes: ArrivedMessages, recorded: Mapping[str, int]
 ) -> TakenOut:
     """Delete deleted messages from ``pending_messages``, and with `RunInputs.erases` from all outputs.
 

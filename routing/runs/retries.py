@@ -20,9 +20,8 @@ from routing.messages.due_times import SERVICE_KEY
 from routing.messages.pending import is_withheld
 from routing.messages.setting_frames import digest_frames
 from routing.messages.validate import InputTables
-from routing.runs.increment import Arrived, Retries, StoredOutputs
-from routing.runs.message_changes import DialogChanges
-from routing.runs.run_work import RunInputs
+from routing.runs.increment import Retries, StoredOutputs
+from routing.runs.message_changes import ArrivedMessages, DialogChanges
 from routing.tables.cached_frames import BroadcastBudget, look_up
 from routing.tables.spark_forms import conversation_id
 from routing.tables.table_columns import TableColumns
@@ -55,8 +54,7 @@ def _digest_rows(columns: TableColumns) -> str:
 
 
 def choose(
-    inputs: RunInputs,
-    arrived: Arrived,
+    arrived: ArrivedMessages,
     digests: Mapping[str, str],
     now: datetime,
     stored: StoredOutputs,
@@ -66,10 +64,10 @@ def choose(
 
     All are chosen if ``now`` is before the last run, or if a change since then can reach all of them (`_compare`).
     """
-    last, waiting = inputs.start.last, arrived.pending
+    inputs, last, waiting = stored.inputs, stored.last, arrived.pending
     if last is None:
         return Retries(None, 0)
-    changes = _compare(inputs, last, stored, digests, now, dialogs)
+    changes = _compare(last, stored, digests, now, dialogs)
     if waiting is None:
         return Retries(None, 0, changes.is_none)
     if changes.reaches_all:
@@ -81,7 +79,7 @@ def choose(
         if changes.conversations is None and _count_reachable(waiting, changes, now) == 0:
             return Retries(None, 0, changes.is_none)
         new = None if arrived.count == 0 else arrived.messages
-        selected = _select(waiting, new, changes, now, stored.broadcasts(inputs.notes))
+        selected = _select(waiting, new, changes, now, stored.broadcasts)
         chosen, count = stored.frame_cache.keep_counted(selected, arrived.pending_count)
     return Retries(chosen if count else None, count, changes.is_none)
 
@@ -105,14 +103,13 @@ class _InputChanges:
 
 
 def _compare(
-    inputs: RunInputs,
     last: LastRun,
     stored: StoredOutputs,
     digests: Mapping[str, str],
     now: datetime,
     dialogs: DialogChanges,
 ) -> _InputChanges:
-    before = last.input_digests or {}
+    inputs, before = stored.inputs, last.input_digests or {}
     keys = {*before, *digests} - {_REQUESTS}
     reaches_all = (
         "pending_messages" not in last.output_versions

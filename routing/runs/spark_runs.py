@@ -5,7 +5,7 @@ from __future__ import annotations
 from routing.messages import openers, results, validate
 from routing.messages.compiling import compile_messages, open_source
 from routing.plan.checked_inputs import CheckedTables
-from routing.runs.incremental_runs import run_incremental
+from routing.runs.incremental_runs import run_incremental, run_window
 from routing.runs.run_tables import commit_outputs, conform_messages, read_inputs, telling_what_may_change
 from routing.runs.run_work import (
     RunInputs,
@@ -16,7 +16,6 @@ from routing.runs.run_work import (
     note_quarantine,
     note_unended_requests,
 )
-from routing.runs.window_runs import run_window
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits
 
 

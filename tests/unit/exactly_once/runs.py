@@ -71,7 +71,7 @@ class Job:
         protocol.finish(tables, start, written, {**row, "table_ids": {}, "commit_identities": {}})
 
     def _replace(self, tables: Any, start: protocol.RunStart) -> dict[str, int]:
-        """Replace the rows of the window's messages in the outputs, as `routing.runs.window_runs` does."""
+        """Replace the rows of the window's messages in the outputs, as `routing.runs.incremental_runs` does."""
         last = start.last
         assert last is not None
         inside = tables.rows("messages", last.input_versions["messages"]) & WINDOW
