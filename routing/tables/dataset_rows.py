@@ -130,7 +130,7 @@ class DatasetRows:
         varying: str | None = None,
         only: Filter = ALL,
     ) -> pyarrow.Table:
-        """Count the rows of each group (see `TrafficTable.groups`). Texts are numbers until all rows are read."""
+        """Count the rows of each group (see `ArrowTraffic.groups`). Texts are numbers until all rows are read."""
         import pyarrow
         import pyarrow.compute as pc
 

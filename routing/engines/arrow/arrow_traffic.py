@@ -80,7 +80,11 @@ class ArrowTraffic:
         order: Sequence[str] = (),
         limit: int | None = None,
     ) -> TableColumns:
-        """Return the first rows in an order. If it begins with a time, few other rows are read completely."""
+        """Return the first rows in an order, ascending and with nulls last, in some columns (None: all).
+
+        Each row has the values in ``same``, where null equals empty text. Text that is not UTF-8 is compared in
+        its readable form. If the order begins with a time, few other rows are read completely.
+        """
         columns = self.names if names is None else names
         if not same:
             return _columns(self.stored.first(columns, only, order, limit), columns)
@@ -101,12 +105,20 @@ class ArrowTraffic:
         varying: str | None = None,
         only: Filter = ALL,
     ) -> ArrowTraffic:
-        """Count the rows of each group, in memory."""
+        """Group the rows by some columns, and count the rows of each group (`COUNT`) in memory.
+
+        Each group also has the minimum of the columns in ``least`` (as ``min_NAME``) and the maximum of those in
+        ``most`` (as ``max_NAME``). With ``varying``, only groups with different values in this column are
+        returned.
+        """
         counted = self.stored.count_groups(by, least=least, most=most, varying=varying, only=only)
         return ArrowTraffic.of(counted)
 
     def last_attempts(self, names: Sequence[str]) -> ArrowTraffic:
-        """Return the same rows, with the replaced ones marked."""
+        """Return resolved messages, with the rows that a later attempt replaced marked.
+
+        ``names`` has all columns that later operations need.
+        """
         return replace(self, stored=replace(self.stored, attempts=split_attempts(self.stored.dataset, names)))
 
     def matching(
@@ -117,7 +129,10 @@ class ArrowTraffic:
         names: Sequence[str],
         only: Filter = ALL,
     ) -> ArrowTraffic:
-        """Read the rows that match a key. Times are compared as numbers."""
+        """Read the columns ``names`` of the rows that match a row of ``keys`` in the columns ``on``.
+
+        Times are compared as numbers.
+        """
         key_table = self._keys_of(keys, on)
         texts = {name: key_table[name].unique() for name in on if self.stored.is_text(name) and name not in only}
         table = _times_as_numbers(self.stored.first([*names, *on], {**only, **texts}), on)
@@ -136,7 +151,7 @@ class ArrowTraffic:
     def folded(
         self, name: str, wanted: Collection[str], *, only: Filter = ALL, names: Sequence[str] | None = None
     ) -> ArrowTraffic:
-        """Read the rows with one of some folded texts in a column."""
+        """Read the few rows with one of some folded texts in a column, ignoring the case of A to Z."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -153,9 +168,12 @@ class ArrowTraffic:
         return replace(self, stored=replace(self.stored, dataset=as_dataset(table), shape=shape), names=columns)
 
     def in_asking_order(self, only: Filter, as_of: int | None, sizes: Iterator[int]) -> Iterator[TableColumns]:
-        """Yield messages in parts. The positions of all messages are read first, other columns with each part.
+        """Yield messages in parts, ordered by (t, message_id) with t as their time or ``as_of``.
 
-        A part ends after all messages with the same t as its last one, or the same id if all have one t.
+        Messages without a time are left out. The next value of ``sizes`` is the number of rows of a part. A part
+        ends after all messages with the same t as its last one, or the same id if all have one t. Duplicates in
+        all columns that decide a message may be missing at its end. The positions of all messages are read first,
+        other columns with each part.
         """
         import pyarrow.compute as pc
 
@@ -175,9 +193,11 @@ class ArrowTraffic:
             begin = pc.sum(pc.less_equal(ordered, last)).as_py()
 
     def doubtful_rows(self, key: str, now: int) -> TableColumns:
-        """Return the rows with possible faults, and the dialogs of groups with different broker instances.
+        """Return the rows of dialogs or route_requests (``key``) that lint may have findings for at a time.
 
-        Keys and groups are counted first, so that usually no row is read completely.
+        These lack a value, may share their key, have text that is not UTF-8, or share a conversation group with a
+        dialog of another broker instance. A few other rows may be among them. Keys and groups are counted first,
+        so that usually no row is read completely.
         """
         import pyarrow.compute as pc
 
@@ -200,7 +220,7 @@ class ArrowTraffic:
         return repeated_values(distinct, _GROUP)[_GROUP[-1]].unique()
 
     def route_uses(self) -> Iterable[RouteUse]:
-        """Return the distinct routes of messages, which are few."""
+        """Return the distinct routes that resolved messages took or might have taken, with their places."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -232,7 +252,11 @@ class ArrowTraffic:
         instances: Sequence[str],
         endings: Mapping[SentKey, str],
     ) -> Iterator[CountedMessages]:
-        """Count the messages of each time step. Texts are numbers until all rows are read."""
+        """Count the resolved messages of each time step, in steps of ``step`` microseconds.
+
+        The ``services`` (each with its instance), ``instances`` and ``endings`` are counted separately. All others
+        are None. Texts are numbers until all rows are read.
+        """
         import pyarrow
         import pyarrow.compute as pc
 
@@ -273,7 +297,7 @@ class ArrowTraffic:
                 )
 
     def balanced_dialogs(self, spans: TimeSpans) -> BalancedDialogs:
-        """Count the dialogs that were balanced to each broker instance."""
+        """Count the dialogs that were balanced to each broker instance in the time spans."""
         import pyarrow
         import pyarrow.compute as pc
 
