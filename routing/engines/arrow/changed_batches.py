@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from routing.engines.arrow.changed_rows import (
     AS_READ,
+    ENDS_OF_DECISIONS,
     GROUPED,
+    READS_ADDRESS,
     ChangedRows,
-    ComparedColumns,
     DecidedRows,
     PartingPaths,
     differ,
 )
-from routing.engines.arrow.compared_paths import ComparedPaths, SidePaths
+from routing.engines.arrow.compared_paths import HOP, ComparedPaths, SidePaths
 from routing.engines.arrow.decisions import DecisionColumns
-from routing.engines.arrow.interned_rows import GrowingColumn, WordColumn
+from routing.engines.arrow.interned_rows import GrowingColumn, InternedColumns, InternedRows, number_words
 from routing.engines.arrow.message_keys import ChosenRows
 from routing.engines.arrow.path_numbers import AddresseeNumbers, PathFinder, PathNumbers
 from routing.engines.arrow.resolved_batches import (
@@ -46,7 +47,7 @@ from routing.schemas import ColumnKind
 from routing.tables.arrow_forms import leading_addresses
 from routing.tables.arrow_rows import arrow_schema, arrow_type, plain_values
 from routing.tables.encoded_texts import split_words
-from routing.terms import REJECTED
+from routing.terms import REJECTED, TableRow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -178,57 +179,41 @@ class ComparedDecisions:
         import pyarrow
 
         self._lock = threading.Lock()
-        self._numbers: dict[tuple[str | bool | None, ...], int] = {}
+        kinds = {READS_ADDRESS: pyarrow.bool_(), ENDS_OF_DECISIONS: pyarrow.int64()}
+        self._rows = InternedRows(DECIDED, kinds)
         self._of_sides = tuple(GrowingColumn(pyarrow.int64()) for _ in SIDES)
-        self._known = [0 for _ in SIDES]
-        self._texts = {name: WordColumn.empty() for name in DECIDED}
         self._ends: dict[tuple[str | bool | None, ...], int] = {}
-        self._end_numbers, self._reads = GrowingColumn(pyarrow.int64()), GrowingColumn(pyarrow.bool_())
 
     def of_side(self, side: int, decided: DecisionColumns) -> pyarrow.Array:
         """Map a side's decisions to the shared numbers."""
         with self._lock:
-            first, count = self._known[side], len(decided.reads_address)
+            numbers = self._of_sides[side]
+            first, count = len(numbers), len(decided.reads_address)
             if first < count:
                 columns = [
                     plain_values(decided.words[name].take(decided.numbers[name][first:count])) for name in DECIDED
                 ]
                 for values in zip(*columns, decided.reads_address[first:count].to_pylist(), strict=True):
-                    self._of_sides[side].add(self._number(values))
-                self._known[side] = count
-            return self._of_sides[side].array()
+                    numbers.add(self._number(values))
+            return numbers.array()
 
     def of_reasons(self, texts: pyarrow.Array) -> pyarrow.Array:
         """Return the shared numbers of rejected messages, by their codes."""
-        import pyarrow
-
-        coded = texts.dictionary_encode()
+        nothing = (None,) * (len(DECIDED) - 2)
         with self._lock:
-            nothing = (None,) * (len(DECIDED) - 2)
-            numbers = [
-                self._number((REJECTED, reasons, *nothing, False)) for reasons in coded.dictionary.to_pylist()
-            ]
-        return pyarrow.array(numbers, pyarrow.int64()).take(coded.indices)
+            return number_words(texts, lambda codes: self._number((REJECTED, codes, *nothing, False)))
 
-    def columns(self) -> ComparedColumns:
-        """Return the columns of all values so far."""
+    def columns(self) -> InternedColumns:
+        """Return the columns of all values so far: texts, `READS_ADDRESS` and `ENDS_OF_DECISIONS`."""
         with self._lock:
-            texts = {
-                name: (text_column.words.array(), text_column.numbers.array())
-                for name, text_column in self._texts.items()
-            }
-            return ComparedColumns(texts, self._end_numbers.array(), self._reads.array())
+            return self._rows.columns()
 
     def _number(self, values: tuple[str | bool | None, ...]) -> int:
-        number = self._numbers.get(values)
-        if number is None:
-            number = self._numbers[values] = len(self._numbers)
-            *texts, reads = values
-            for column, value in zip(self._texts.values(), texts, strict=True):
-                column.add(None if value is None else str(value))
-            self._end_numbers.add(self._ends.setdefault(values[:2], len(self._ends)))
-            self._reads.add(reads)
-        return number
+        def row() -> TableRow:
+            end = self._ends.setdefault(values[:2], len(self._ends))
+            return {**dict(zip((*DECIDED, READS_ADDRESS), values, strict=True)), ENDS_OF_DECISIONS: end}
+
+        return self._rows.number(values, row)
 
 
 @dataclass(frozen=True)
@@ -267,7 +252,7 @@ class ComparedMessages:
         columns |= {
             name: words.take(numbers.take(groups["place"])) for name, (words, numbers) in hops.texts.items()
         }
-        columns |= {"hop": hops.hops.take(groups["place"]), "messages": groups["messages"]}
+        columns |= {"hop": hops.others[HOP].take(groups["place"]), "messages": groups["messages"]}
         shape = arrow_schema(KEY_CHANGES.optional())
         return pyarrow.table({field.name: columns[field.name].cast(field.type) for field in shape})
 
@@ -289,8 +274,7 @@ class BatchComparer:
         if not len(batch):
             return None
         decided = [self._before.decide(batch), self._after.decide(batch)]
-        endings = self._compared.paths.endings()
-        ends = [endings.endings.take(side_decisions.paths) for side_decisions in decided]
+        ends = [self._compared.paths.ends_of(side_decisions.paths) for side_decisions in decided]
         ends_elsewhere = pc.not_equal(*ends)
         changed = pc.indices_nonzero(
             pc.or_(pc.not_equal(*(side_decisions.decisions for side_decisions in decided)), ends_elsewhere)
@@ -313,7 +297,7 @@ class BatchComparer:
                 for side_decisions in decided
             ]
         paths = PartingPaths.of(
-            self._compared.paths, endings, *(side_decisions.paths.take(changed) for side_decisions in decided)
+            self._compared.paths, *(side_decisions.paths.take(changed) for side_decisions in decided)
         )
         return ChangedRows(batch, changed, decided_rows, paths, columns)
 
@@ -335,14 +319,14 @@ class BatchComparer:
     def _read(
         batch: pyarrow.RecordBatch,
         changed: pyarrow.Array,
-        compared_columns: ComparedColumns,
+        compared_columns: InternedColumns,
         numbers: pyarrow.Array,
     ) -> DecidedRows:
         """Return a side's decisions for some messages of a batch, given their numbers."""
         import pyarrow.compute as pc
 
-        texts = {name: TextColumn(words, of.take(numbers)) for name, (words, of) in compared_columns.texts.items()}
-        reads = compared_columns.reads_address.take(numbers)
+        texts = {name: column.take(numbers) for name, column in compared_columns.texts.items()}
+        reads = compared_columns.others[READS_ADDRESS].take(numbers)
         if not reads.true_count:
             return DecidedRows(numbers, texts, None)
         words, places = split_words(batch["to_service_name"])

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routing.engines.arrow.compared_paths import ComparedPaths, EndingColumns
+from routing.engines.arrow.compared_paths import HOP, WORDS, ComparedPaths
+from routing.engines.arrow.interned_rows import InternedColumns
 from routing.engines.arrow.message_keys import NUMBERED, texts_of
 from routing.engines.arrow.text_numbers import TextColumn, used_words
 from routing.result_schemas import DECIDED, ENDS, EXAMPLES, MESSAGE_CHANGES, SIDES
@@ -25,18 +26,8 @@ GROUP = (*GROUP_TEXTS, *_NUMBERS)
 """The columns by which messages are counted. The addresses come from service names."""
 AS_READ = "conversation_as_read"
 """The column of a batch with the unchanged conversation id."""
-
-
-class ComparedColumns(NamedTuple):
-    """The compared columns of decisions, in the order of the numbers that both sides share.
-
-    ``texts`` has the words of each column of `DECIDED` and their numbers. ``ends`` has numbers of outcome and
-    reason. If ``reads_address`` is true, the address comes from the message's service name if that has one.
-    """
-
-    texts: Mapping[str, tuple[pyarrow.Array, pyarrow.Array]]
-    ends: pyarrow.Array
-    reads_address: pyarrow.Array
+READS_ADDRESS, ENDS_OF_DECISIONS = "reads_address", "ends"
+"""Columns of decisions: whether the address comes from the service name, and numbers of outcome and reason."""
 
 
 class DecidedRows(NamedTuple):
@@ -67,21 +58,19 @@ class PartingPaths(NamedTuple):
     hops: pyarrow.Array
 
     @classmethod
-    def of(
-        cls, paths: ComparedPaths, endings: EndingColumns, before: pyarrow.Array, after: pyarrow.Array
-    ) -> PartingPaths:
+    def of(cls, paths: ComparedPaths, before: pyarrow.Array, after: pyarrow.Array) -> PartingPaths:
         """Return the paths of messages from the numbers of their paths."""
-        ends = [endings.endings.take(path_numbers) for path_numbers in (before, after)]
+        ends = [paths.ends_of(path_numbers) for path_numbers in (before, after)]
+        endings, places = paths.endings(), paths.find_hops(before, after)
         texts = {
-            f"{name}_{word}": TextColumn(words, numbers.take(end))
+            f"{name}_{word}": column.take(end)
             for word, end in zip(SIDES, ends, strict=True)
-            for name, (words, numbers) in endings.texts.items()
+            for name, column in endings.texts.items()
         }
-        places = paths.find_hops(before, after)
-        hops = paths.hops()
-        texts |= {name: TextColumn(words, numbers.take(places)) for name, (words, numbers) in hops.texts.items()}
-        words = [endings.words.take(end) for end in ends]
-        return cls(texts, ends, words, len(endings.words), places, hops.hops.take(places))
+        hops, all_words = paths.hops(), endings.others[WORDS]
+        texts |= {name: column.take(places) for name, column in hops.texts.items()}
+        words = [all_words.take(end) for end in ends]
+        return cls(texts, ends, words, len(all_words), places, hops.others[HOP].take(places))
 
 
 def differ(before: DecidedRows, after: DecidedRows) -> pyarrow.Array:
@@ -105,7 +94,7 @@ class ChangedRows:
     places: pyarrow.Array
     decided_rows: list[DecidedRows]
     paths: PartingPaths
-    compared_columns: ComparedColumns
+    compared_columns: InternedColumns
 
     def table(self, chosen: pyarrow.Array | None = None) -> pyarrow.Table:
         """Return the chosen messages, or all, in the columns of `MESSAGE_CHANGES` with texts as dictionaries."""
@@ -154,13 +143,11 @@ class ChangedRows:
         rows = self.places.take(first)
         for name in GROUPED:
             words, of_rows = split_words(texts_of(self.batch, name))
-            columns[name] = _readable(used_words(_as_texts(words, of_rows.take(rows)))).array()
+            columns[name] = _readable(used_words(TextColumn(words, of_rows.take(rows)).array())).array()
         for side, rows_of_side in zip(SIDES, self.decided_rows, strict=True):
             in_names = rows_of_side.in_names
             columns[f"address_{side}"] = (
-                pyarrow.nulls(len(first), pyarrow.string())
-                if in_names is None
-                else _as_texts(in_names.words, in_names.places.take(first))
+                pyarrow.nulls(len(first), pyarrow.string()) if in_names is None else in_names.take(first).array()
             )
         texts = {name: columns[name].cast(pyarrow.string()) for name in GROUP_TEXTS}
         return pyarrow.table(
@@ -172,10 +159,11 @@ class ChangedRows:
         import pyarrow
         import pyarrow.compute as pc
 
-        most = max(len(self.compared_columns.ends), self.paths.most_words)
+        first_ends = self.compared_columns.others[ENDS_OF_DECISIONS]
+        most = max(len(first_ends), self.paths.most_words)
         code: Any = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(self.places))
         for column in (
-            *(self.compared_columns.ends.take(side.numbers) for side in self.decided_rows),
+            *(first_ends.take(side.numbers) for side in self.decided_rows),
             *self.paths.words,
         ):
             # There are few distinct words, so the products cannot overflow.
@@ -218,10 +206,6 @@ class ChangedRows:
         ranks = {name: rank for rank, name in enumerate(sorted({name for name in names if name is not None}), 1)}
         of_words = pyarrow.array([ranks.get(name, 0) for name in names], pyarrow.int64())
         return pc.fill_null(of_words.take(numbers.take(self.places)), 0)
-
-
-def _as_texts(words: pyarrow.Array, places: pyarrow.Array) -> pyarrow.Array:
-    return TextColumn(words, places).array()
 
 
 def _readable(column: TextColumn) -> TextColumn:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
-from routing.engines.arrow.interned_rows import GrowingColumn, InternedRows, PairNumbering
+from routing.engines.arrow.interned_rows import (
+    GrowingColumn,
+    InternedColumns,
+    InternedRows,
+    PairNumbering,
+    number_words,
+)
 from routing.result_schemas import CHANGED_HOP, ENDING
 from routing.rules.network import ServiceAddress
 from routing.rules.path_changes import (
@@ -24,28 +30,10 @@ from routing.terms import REJECTED, TableRow
 if TYPE_CHECKING:
     import pyarrow
 
-_WORDS, _HOP = "words", "hop"
+WORDS, HOP = "words", "hop"
+_ENDING = "ending"
 MayDiffer = Callable[[PathWithReturn, PathSender, ServiceAddress], bool]
 """Returns whether a sender's messages to a service may take a different path on the other side."""
-
-
-class EndingColumns(NamedTuple):
-    """The columns of endings, in the order of their numbers.
-
-    ``endings`` maps the number of a path to its ending. ``texts`` has the words of each column of `ENDING` and
-    their numbers. ``words`` has numbers of ending and reason.
-    """
-
-    endings: pyarrow.Array
-    texts: Mapping[str, tuple[pyarrow.Array, pyarrow.Array]]
-    words: pyarrow.Array
-
-
-class HopPlaces(NamedTuple):
-    """The columns of the places of hops, in the order of their numbers, and the positions of hops on the path."""
-
-    texts: Mapping[str, tuple[pyarrow.Array, pyarrow.Array]]
-    hops: pyarrow.Array
 
 
 class ComparedPaths:
@@ -55,43 +43,37 @@ class ComparedPaths:
         import pyarrow
 
         self.lock = threading.Lock()
-        self._paths: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._paths = InternedRows((), {_ENDING: pyarrow.int64()})
         self._steps_of: list[tuple[int, ...]] = []
         self._steps: dict[PathStep, int] = {}
-        self._every_step: list[PathStep] = []
-        self._endings_of = GrowingColumn(pyarrow.int64())
-        self._endings = InternedRows(ENDING, {_WORDS: pyarrow.int64()})
+        self._endings = InternedRows(ENDING, {WORDS: pyarrow.int64()})
         self._words: dict[tuple[str, str | None], int] = {}
         self._pairs, self._known_pairs = PairNumbering(), 0
         self._place_of = GrowingColumn(pyarrow.int64())
-        self._places = InternedRows((name for name in CHANGED_HOP if name != _HOP), {_HOP: pyarrow.int64()})
+        self._places = InternedRows((name for name in CHANGED_HOP if name != HOP), {HOP: pyarrow.int64()})
 
     def number(self, ending: PathEnding, steps: Iterable[PathStep]) -> int:
         """Return the number of a path. The caller must hold the lock."""
         path = self._number_ending(ending), tuple([self._number_step(step) for step in steps])
-        number = self._paths.get(path)
-        if number is None:
-            number = self._paths[path] = len(self._paths)
-            self._endings_of.add(path[0])
+        number = self._paths.number(path, lambda: {_ENDING: path[0]})
+        if number == len(self._steps_of):
             self._steps_of.append(path[1])
         return number
 
     def of_reasons(self, texts: pyarrow.Array) -> pyarrow.Array:
         """Return the numbers of the paths of rejected messages, by their codes."""
-        import pyarrow
-
-        coded = texts.dictionary_encode()
         with self.lock:
-            numbers = [
-                self.number(PathEnding(REJECTED, codes, None, None), ()) for codes in coded.dictionary.to_pylist()
-            ]
-        return pyarrow.array(numbers, pyarrow.int64()).take(coded.indices)
+            return number_words(texts, lambda codes: self.number(PathEnding(REJECTED, codes, None, None), ()))
 
-    def endings(self) -> EndingColumns:
-        """Return the columns of all endings so far."""
+    def ends_of(self, path_numbers: pyarrow.Array) -> pyarrow.Array:
+        """Return the numbers of the endings of paths."""
         with self.lock:
-            endings = self._endings
-            return EndingColumns(self._endings_of.array(), endings.texts(), endings.other_columns()[_WORDS])
+            return self._paths.columns().others[_ENDING].take(path_numbers)
+
+    def endings(self) -> InternedColumns:
+        """Return the columns of `ENDING` of all endings so far, and numbers of ending and reason (`WORDS`)."""
+        with self.lock:
+            return self._endings.columns()
 
     def find_hops(self, before: pyarrow.Array, after: pyarrow.Array) -> pyarrow.Array:
         """Return for each message the number of the first hop that differs, or null."""
@@ -107,10 +89,10 @@ class ComparedPaths:
                 self._known_pairs += len(new)
             return self._place_of.array().take(pairs)
 
-    def hops(self) -> HopPlaces:
-        """Return the columns of all places so far."""
+    def hops(self) -> InternedColumns:
+        """Return the columns of `CHANGED_HOP` of the places of all hops so far, in the order of their numbers."""
         with self.lock:
-            return HopPlaces(self._places.texts(), self._places.other_columns()[_HOP])
+            return self._places.columns()
 
     def _part(self, before: list[PathStep], after: list[PathStep]) -> int | None:
         """Return the number of the first hop that differs in two paths, or None if a side rejects the messages."""
@@ -118,16 +100,12 @@ class ComparedPaths:
         return None if place is None else self._places.number(place, place._asdict)
 
     def _number_step(self, step: PathStep) -> int:
-        number = self._steps.get(step)
-        if number is None:
-            number = self._steps[step] = len(self._every_step)
-            self._every_step.append(step)
-        return number
+        return self._steps.setdefault(step, len(self._steps))
 
     def _number_ending(self, ending: PathEnding) -> int:
         def values() -> TableRow:
             words = ending.ending, ending.ending_reason
-            return {**ending._asdict(), _WORDS: self._words.setdefault(words, len(self._words))}
+            return {**ending._asdict(), WORDS: self._words.setdefault(words, len(self._words))}
 
         return self._endings.number(ending, values)
 

@@ -103,25 +103,22 @@ class TimelineTable:
 
         names = ("first", "counts", "ends", "first_choices", "choice_counts", "choices")
         self._columns = {name: GrowingColumn(pyarrow.int64()) for name in names}
-        self._timelines = self._intervals = self._choices = self._most = self._most_choices = 0
+        self._most = self._most_choices = 0
 
     def add(self, intervals: Sequence[tuple[int | None, Sequence[int]]]) -> int:
         """Add a timeline, given the end and the choices of each interval in order, and return its number."""
         columns = self._columns
-        columns["first"].add(self._intervals)
+        columns["first"].add(len(columns["ends"]))
         columns["counts"].add(len(intervals))
         for end, choices in intervals:
             columns["ends"].add(_MOST if end is None else end)
-            columns["first_choices"].add(self._choices)
+            columns["first_choices"].add(len(columns["choices"]))
             columns["choice_counts"].add(len(choices))
             for choice in choices:
                 columns["choices"].add(choice)
-            self._choices += len(choices)
             self._most_choices = max(self._most_choices, len(choices))
-        self._intervals += len(intervals)
         self._most = max(self._most, len(intervals))
-        self._timelines += 1
-        return self._timelines - 1
+        return len(columns["first"]) - 1
 
     def arrays(self) -> TimelineArrays:
         """Return all timelines so far."""
@@ -177,13 +174,13 @@ class DecisionTable:
     def decided(self) -> DecisionColumns:
         """Return the columns of all decisions so far."""
         with self._lock:
-            texts, other_columns = self._decisions.texts(), self._decisions.other_columns()
+            texts, others = self._decisions.columns()
         return DecisionColumns(
-            {name: words for name, (words, _) in texts.items()},
-            {name: numbers for name, (_, numbers) in texts.items()},
-            other_columns[_NUMBER],
-            other_columns[_ALTERNATIVES],
-            *(other_columns[name] for name in ("asks", "asks_msdb", "reads_address", "out_of_hops", "requested")),
+            {name: column.words for name, column in texts.items()},
+            {name: column.places for name, column in texts.items()},
+            others[_NUMBER],
+            others[_ALTERNATIVES],
+            *(others[name] for name in ("asks", "asks_msdb", "reads_address", "out_of_hops", "requested")),
         )
 
     def _decide_new(self) -> None:

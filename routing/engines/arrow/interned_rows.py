@@ -5,33 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from routing.engines.arrow.text_numbers import TextColumn
 from routing.terms import ReadRow
 
 if TYPE_CHECKING:
     import pyarrow
-
-
-@dataclass
-class IntNumbering:
-    """Numbers the distinct integers of several batches in the order of their first occurrence."""
-
-    seen_values: Any = None
-
-    def number(self, values: pyarrow.Array) -> tuple[pyarrow.Array, pyarrow.Array]:
-        """Return the numbers of distinct values, and the new values among them."""
-        import pyarrow
-        import pyarrow.compute as pc
-
-        if self.seen_values is None:
-            self.seen_values = pyarrow.array([], pyarrow.int64())
-        places = pc.index_in(values, value_set=self.seen_values)
-        new = values.filter(places.is_null())
-        if len(new):
-            self.seen_values = pyarrow.concat_arrays([self.seen_values, new])
-            places = pc.index_in(values, value_set=self.seen_values)
-        return places, new
 
 
 # Numbers in pairs may be negative, such as those for services and broker instances without a number.
@@ -46,17 +26,23 @@ class PairNumbering:
     """
 
     pairs: list[tuple[int, int]] = field(default_factory=list)
-    _numbering: IntNumbering = field(default_factory=IntNumbering)
+    _codes: Any = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def number(self, left: pyarrow.Array, right: pyarrow.Array) -> pyarrow.Array:
         """Return the numbers of pairs without nulls."""
+        import pyarrow
         import pyarrow.compute as pc
 
         first, second = (pc.add(numbers.cast("int64"), _BELOW) for numbers in (left, right))
         coded = pc.add(pc.shift_left(first, 31), second).dictionary_encode()
         with self._lock:
-            places, new = self._numbering.number(coded.dictionary)
+            known = pyarrow.array([], pyarrow.int64()) if self._codes is None else self._codes
+            places = pc.index_in(coded.dictionary, value_set=known)
+            new = coded.dictionary.filter(places.is_null())
+            if len(new):
+                self._codes = pyarrow.concat_arrays([known, new])
+                places = pc.index_in(coded.dictionary, value_set=self._codes)
             self.pairs.extend(((code >> 31) - _BELOW, (code & (2**31 - 1)) - _BELOW) for code in new.to_pylist())
         return places.take(coded.indices)
 
@@ -113,6 +99,17 @@ class WordColumn:
             self.words.add(word)
         self.numbers.add(number)
 
+    def array(self) -> TextColumn:
+        """Return all texts."""
+        return TextColumn(self.words.array(), self.numbers.array())
+
+
+class InternedColumns(NamedTuple):
+    """The columns of interned rows, in the order of their numbers."""
+
+    texts: Mapping[str, TextColumn]
+    others: Mapping[str, pyarrow.Array]
+
 
 class InternedRows:
     """The distinct rows of a growing table, by their numbers. Not safe for several threads."""
@@ -144,10 +141,17 @@ class InternedRows:
         number = self._numbers.get(key)
         return self.add(values(), key) if number is None else number
 
-    def texts(self) -> dict[str, tuple[pyarrow.Array, pyarrow.Array]]:
-        """Return the words of each text column, and each row's number of its word."""
-        return {name: (column.words.array(), column.numbers.array()) for name, column in self._texts.items()}
+    def columns(self) -> InternedColumns:
+        """Return the columns of all rows so far."""
+        return InternedColumns(
+            {name: column.array() for name, column in self._texts.items()},
+            {name: column.array() for name, column in self._others.items()},
+        )
 
-    def other_columns(self) -> dict[str, pyarrow.Array]:
-        """Return the columns other than texts."""
-        return {name: column.array() for name, column in self._others.items()}
+
+def number_words(texts: pyarrow.Array, number: Callable[[str], int]) -> pyarrow.Array:
+    """Return the number of each text. ``number`` is called once with each distinct text."""
+    import pyarrow
+
+    coded = texts.dictionary_encode()
+    return pyarrow.array(map(number, coded.dictionary.to_pylist()), pyarrow.int64()).take(coded.indices)

@@ -173,7 +173,10 @@ class BatchResolver:
         decisions = find_decisions(keyed, decided, requested).dictionary_encode()
         columns = self.own_columns(rows)
         columns["to_broker_instance"] = keyed.named.array()
-        texts = {name: _words_of(decided, name, decisions) for name in decided.words}
+        texts = {
+            name: TextColumn(words, decided.numbers[name]).spread(decisions)
+            for name, words in decided.words.items()
+        }
         broker_columns = [texts["broker_instance"], keyed.named]
         texts["broker_instance"] = first_of(
             broker_columns if keyed.of_dialogs is None else [*broker_columns, keyed.of_dialogs]
@@ -229,12 +232,6 @@ def find_decisions(keyed: KeyedBatch, decided: DecisionColumns, requested: Asked
         out_of_hops = pc.fill_null(pc.less_equal(keyed.rows["hops_remaining"], 0), fill_value=False)
         decisions = pc.coalesce(pc.if_else(out_of_hops, decided.out_of_hops.take(decisions), None), decisions)
     return decisions.cast("int32")
-
-
-def _words_of(decided: DecisionColumns, name: str, decisions: pyarrow.Array) -> TextColumn:
-    """Return a text column of decisions, given as a dictionary array of their numbers."""
-    local = decided.numbers[name].take(decisions.dictionary).dictionary_encode()
-    return TextColumn(decided.words[name].take(local.dictionary), local.indices.take(decisions.indices))
 
 
 def _with_alternatives(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +18,7 @@ from routing.plan.key_rows import (
 )
 from routing.rules.estate import NameAddress, SqlInstance, address_of_name
 from routing.tables.arrow_forms import fold_texts, leading_addresses, read_brokers
-from routing.tables.encoded_texts import split_words
+from routing.tables.encoded_texts import MappedTexts, split_words
 
 if TYPE_CHECKING:
     import pyarrow
@@ -158,26 +158,29 @@ class TextColumn(NamedTuple):
 
         return pyarrow.DictionaryArray.from_arrays(self.places.cast(pyarrow.int32()), self.words)
 
+    def take(self, rows: pyarrow.Array) -> TextColumn:
+        """Return some rows of the column."""
+        return TextColumn(self.words, self.places.take(rows))
 
-@dataclass
+    def spread(self, rows: pyarrow.Array) -> TextColumn:
+        """Return some rows, given as a dictionary array of their numbers, with only the words that they use."""
+        local = self.places.take(rows.dictionary).dictionary_encode()
+        return TextColumn(self.words.take(local.dictionary), local.indices.take(rows.indices))
+
+
 class WordReader:
     """Applies a function to the distinct words of each batch of a column.
 
     The function takes an array of texts and returns texts or nulls of the same length.
     """
 
-    function: Callable[[pyarrow.Array], pyarrow.Array]
-    _last: tuple[Any, Any, Any] | None = field(default=None, repr=False)
+    def __init__(self, function: Callable[[pyarrow.Array], pyarrow.Array]) -> None:
+        self._mapped = MappedTexts(lambda words: function(words).dictionary_encode())
 
     def read(self, column: pyarrow.Array) -> TextColumn:
         """Apply the function to a part of the column."""
-        words, places = split_words(column)
-        # All batches of a row group have the same words.
-        if self._last is None or not words.equals(self._last[0]):
-            coded = self.function(words).dictionary_encode()
-            self._last = words, coded.dictionary, coded.indices
-        _, mapped_words, places_of_words = self._last
-        return TextColumn(mapped_words, places_of_words.take(places))
+        coded = self._mapped.of(column)
+        return TextColumn(coded.dictionary, coded.indices)
 
 
 def used_words(column: pyarrow.Array) -> TextColumn:

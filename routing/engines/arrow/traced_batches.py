@@ -10,9 +10,9 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from routing.engines.arrow.interned_rows import InternedRows
+from routing.engines.arrow.interned_rows import InternedColumns, InternedRows
 from routing.engines.arrow.message_keys import MessageRows
 from routing.engines.arrow.open_requests import FoundRequests
 from routing.engines.arrow.path_numbers import PathFinder, PathNumbers
@@ -23,7 +23,6 @@ from routing.engines.arrow.resolved_batches import (
     find_all_requests,
     for_each_thread,
 )
-from routing.engines.arrow.text_numbers import TextColumn
 from routing.plan.checked_inputs import check_inputs, network_of, survey_dialogs
 from routing.plan.planner import MOST_KEYS
 from routing.rules.network import ServiceAddress
@@ -52,25 +51,11 @@ if TYPE_CHECKING:
     from routing.delta.data_files import DataFiles
 
 _HOPS, _STEP, _OUTCOME, _ADDRESS = "hops", "matching_step", "outcome", "final_address"
+# If it is true, the address of the last hop comes from the message's service name.
+_READS = "reads_address"
 _HOP_TEXTS = tuple(name for name in HopRow._fields if name != _STEP)
 _FLAGS = ("ways_agree", "multiple_targets", "return_ways_agree")
 _PATH_TEXTS = tuple(name for name in PathRow._fields if name not in (*_FLAGS, _HOPS))
-
-
-class PathColumns(NamedTuple):
-    """The columns of all paths, in the order of their numbers.
-
-    ``texts`` has the words of each column and their numbers by path. ``hops`` has lists of the numbers of hops,
-    with the columns ``hop_texts`` and ``hop_steps``. If ``reads_address`` is true, the last hop's address comes
-    from the message's service name.
-    """
-
-    texts: Mapping[str, tuple[pyarrow.Array, pyarrow.Array]]
-    flags: Mapping[str, pyarrow.Array]
-    hops: pyarrow.Array
-    hop_texts: Mapping[str, tuple[pyarrow.Array, pyarrow.Array]]
-    hop_steps: pyarrow.Array
-    reads_address: pyarrow.Array
 
 
 class NumberedPaths:
@@ -80,7 +65,7 @@ class NumberedPaths:
         import pyarrow
 
         self.lock = threading.Lock()
-        flags = dict.fromkeys((*_FLAGS, "reads_address"), pyarrow.bool_())
+        flags = dict.fromkeys((*_FLAGS, _READS), pyarrow.bool_())
         self._paths = InternedRows(_PATH_TEXTS, {**flags, _HOPS: pyarrow.list_(pyarrow.int32())})
         self._hops = InternedRows(_HOP_TEXTS, {_STEP: pyarrow.int32()})
 
@@ -92,18 +77,15 @@ class NumberedPaths:
         """Return the number of the path of messages that their own instance keeps or drops."""
         return self._number_path(end_at_first_hop(first, instance, scope), False)
 
-    def columns(self) -> PathColumns:
-        """Return the columns of all paths so far."""
-        flags = self._paths.other_columns()
-        hops, reads = flags.pop(_HOPS), flags.pop("reads_address")
-        return PathColumns(
-            self._paths.texts(), flags, hops, self._hops.texts(), self._hops.other_columns()[_STEP], reads
-        )
+    def columns(self) -> tuple[InternedColumns, InternedColumns]:
+        """Return the columns of all paths so far, and those of the hops that paths list by their numbers."""
+        with self.lock:
+            return self._paths.columns(), self._hops.columns()
 
     def _number_path(self, row: PathRow, reads: bool) -> int:
         def values() -> TableRow:
             hops = [self._hops.number(hop, hop._asdict) for hop in row.hops]
-            return {**row._asdict(), _HOPS: hops, "reads_address": reads}
+            return {**row._asdict(), _HOPS: hops, _READS: reads}
 
         return self._paths.number((row, reads), values)
 
@@ -128,34 +110,31 @@ class BatchTracer:
         requests, decided = self._requests, self._scan.decisions
         requested = None if requests is None else requests.find(keyed, decided.decided())
         numbers = self._finder.find(keyed, requested)
-        with self._paths.lock:
-            paths = self._paths.columns()
+        paths, all_hops = self._paths.columns()
         columns = self._resolver.own_columns(keyed.rows)
         columns["from_service_name"] = self._resolver.read_texts(keyed.rows, "from_service_name")
         # The columns of a path are copied once, and not for each message.
         coded = numbers.dictionary_encode()
         distinct = coded.dictionary
-        for name, (words, of_paths) in paths.texts.items():
-            local = of_paths.take(distinct).dictionary_encode()
-            columns[name] = TextColumn(words.take(local.dictionary), local.indices.take(coded.indices)).array()
-        columns |= {name: flags.take(distinct).take(coded.indices) for name, flags in paths.flags.items()}
-        hops = paths.hops.take(numbers)
-        reads = paths.reads_address.take(distinct).take(coded.indices)
-        columns[_HOPS] = _hops_of(paths, hops)
+        columns |= {name: column.spread(coded).array() for name, column in paths.texts.items()}
+        flags = {name: paths.others[name].take(distinct).take(coded.indices) for name in (*_FLAGS, _READS)}
+        reads = flags.pop(_READS)
+        columns |= flags
+        hops = paths.others[_HOPS].take(numbers)
+        columns[_HOPS] = _hops_of(all_hops, hops)
         if reads.true_count:
             in_names = self._addresses.of(keyed.rows["to_service_name"])
             columns |= _with_addresses(columns, hops, reads, in_names)
         return pyarrow.table([columns[name] for name in MESSAGE_PATHS.names], MESSAGE_PATHS.names)
 
 
-def _hops_of(paths: PathColumns, hops: pyarrow.Array) -> pyarrow.Array:
+def _hops_of(all_hops: InternedColumns, hops: pyarrow.Array) -> pyarrow.Array:
     """Convert lists of the numbers of hops to lists of hops."""
     import pyarrow
 
     numbers = hops.flatten()
-    columns: dict[str, pyarrow.Array] = {"matching_step": paths.hop_steps.take(numbers)}
-    for name, (words, of_hops) in paths.hop_texts.items():
-        columns[name] = TextColumn(words, of_hops.take(numbers)).array()
+    columns: dict[str, pyarrow.Array] = {_STEP: all_hops.others[_STEP].take(numbers)}
+    columns |= {name: column.take(numbers).array() for name, column in all_hops.texts.items()}
     hop_structs = pyarrow.StructArray.from_arrays([columns[name] for name in HopRow._fields], list(HopRow._fields))
     return pyarrow.ListArray.from_arrays(_offsets_of(hops), hop_structs)
 
