@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -55,38 +55,33 @@ class MessageFrame:
 
 
 @dataclass(frozen=True)
-class OutputTable:
-    """An output: its key in the configuration, its columns, and the command that writes it."""
+class StoredOutput:
+    """The created rows, the version of the table that has them, and notes on the rows and the table."""
 
-    key: str
-    schema: Schema
-    command: str
-
-
-T = TypeVar("T", bound=MessageFrame)
-
-
-@dataclass(frozen=True)
-class StoredOutput(Generic[T]):
-    """The created rows, the version of the table that has them, and notes on that table."""
-
-    frame: T
+    frame: MessageFrame
     version: int
     contents: Table
     clock: StageClock
-    notes: tuple[str, ...]
+    table_notes: tuple[str, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes on joins, which are complete once the rows are written, and those on the table."""
+        return (*self.frame.notes, *self.table_notes)
 
 
 def replace_output(
     spark: SparkSession,
     config: Config,
-    output: OutputTable,
-    make: Callable[[Mapping[str, Table], RunContext], T],
+    key: str,
+    schema: Schema,
+    make: Callable[[Mapping[str, Table], RunContext], MessageFrame],
     *,
+    command: str,
     as_of: datetime | None,
     progress: Callable[[Progress], None],
     on_note: Callable[[str], None],
-) -> StoredOutput[T]:
+) -> StoredOutput:
     """Replace an output in one commit by the rows that ``make`` creates from the tables of a configuration.
 
     Each input is read at one version, or at none if it has no versions. The commit's user metadata names these.
@@ -96,14 +91,14 @@ def replace_output(
     """
     opener = TableOpener.of_session(spark, on_note)
     config = leave_out_missing(opener, file_systems.place_all(config, spark))
-    location = config.output_of(output.key, output.command)
+    location = config.output_of(key, command)
     clock = StageClock(progress)
     moment = config.resolve.as_of if as_of is None else as_of
     with clock.stage("read"):
-        place = ledger.open_replaced(opener, config, output.key, output.schema)
+        place = ledger.open_replaced(opener, config, key, schema)
         inputs = spark_tables.snapshots(opener, config.tables)
     versions = {key: snapshot.version for key, snapshot in inputs.items()}
-    metadata = ledger.metadata_of(output.command, versions, moment)
+    metadata = ledger.metadata_of(command, versions, moment)
     with FrameCache() as frame_cache, telling_what_may_change(inputs):
         opened = {**open_inputs(opener, inputs, frame_cache), "messages": inputs["messages"].read(spark)}
         # The rows have no run id.
@@ -115,7 +110,7 @@ def replace_output(
                 version = place.replace_by_spark(spark, frame.rows, metadata)
         finally:
             frame.unpersist()
-        contents = opener.open_at(f"output.{output.key}", location, version)
+        contents = opener.open_at(f"output.{key}", location, version)
     return StoredOutput(frame, version, contents, clock, place.notes)
 
 
@@ -241,8 +236,10 @@ def write_candidates(
     stored = replace_output(
         spark,
         config,
-        OutputTable(CANDIDATES, ROUTE_CANDIDATES, CANDIDATES_COMMAND),
+        CANDIDATES,
+        ROUTE_CANDIDATES,
         _rank,
+        command=CANDIDATES_COMMAND,
         as_of=as_of,
         progress=progress,
         on_note=on_note,
@@ -262,7 +259,7 @@ def write_candidates(
         ranked.rejected,
         firsts.total(),
         _count_steps(counts),
-        (*ranked.notes, *stored.notes),
+        stored.notes,
     )
 
 
@@ -369,16 +366,16 @@ def write_paths(
     stored = replace_output(
         spark,
         config,
-        OutputTable(PATHS, MESSAGE_PATHS, TRACE_ALL),
+        PATHS,
+        MESSAGE_PATHS,
         trace_with,
+        command=TRACE_ALL,
         as_of=as_of,
         progress=progress,
         on_note=on_note,
     )
     traced = stored.frame
     with stored.clock.stage("counts") as tally:
-        done = count_paths(
-            stored.contents, stored.version, traced.read, traced.rejected, (*traced.notes, *stored.notes)
-        )
+        done = count_paths(stored.contents, stored.version, traced.read, traced.rejected, stored.notes)
         tally.rows = done.traced
     return done

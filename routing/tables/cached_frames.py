@@ -105,15 +105,6 @@ class FrameCache:
         cached = self._keep(small, most_rows)
         return cached.rows, cached.rows.count() if cached.row_count is None else cached.row_count
 
-    def _keep(self, small: DataFrame, most_rows: int | None) -> CarriedFrame:
-        few_rows = self._carry_few(small, most_rows)
-        if few_rows is not None:
-            return few_rows
-        if not takes_persist(small.sparkSession):
-            return self._carry_by_client(small)
-        stored = self.store(small)
-        return self._instead(stored, self.carry(stored))
-
     def keep_sized(self, small: DataFrame, most_rows: int | None = None) -> CarriedFrame:
         """Compute a frame that other cached frames are made of, once and now, and return it with its size.
 
@@ -124,6 +115,9 @@ class FrameCache:
         first, because storing takes a task for each shuffle partition. A frame with long rows is then computed
         twice.
         """
+        return self._keep(small, most_rows, is_repeated=True)
+
+    def _keep(self, small: DataFrame, most_rows: int | None, *, is_repeated: bool = False) -> CarriedFrame:
         few_rows = self._carry_few(small, most_rows)
         if few_rows is not None:
             return few_rows
@@ -131,7 +125,7 @@ class FrameCache:
             return self._carry_by_client(small)
         stored = self.store(small)
         carried = self.carry(stored)
-        if carried.rows is stored and _is_for_a_client(stored, self.limits):
+        if is_repeated and carried.rows is stored and _is_for_a_client(stored, self.limits):
             carried = _carry(stored, _without_long(stored, F.lit(False)), self.limits.client_rows)
         return self._instead(stored, carried)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Union
 
 from routing.engines.arrow.decisions import TimelineTable
 from routing.engines.arrow.interned_rows import GrowingColumn, PairNumbering
@@ -23,7 +23,7 @@ from routing.plan.planner import MOST_KEYS
 from routing.process import no_search_for_cycles
 from routing.rules.matching import UNNAMED
 from routing.rules.network import EstateNetwork, ServiceAddress
-from routing.rules.pathing import EXPIRED, REQUESTED, FirstHop, PathSender, PathWithReturn
+from routing.rules.pathing import EXPIRED, REQUESTED, FirstHop, PathSender
 from routing.rules.timeline import TimeInterval
 from routing.tables.arrow_forms import fold_texts, leading_addresses
 from routing.tables.arrow_rows import plain_values
@@ -32,6 +32,9 @@ from routing.terms import MSDB
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from routing.engines.arrow.compared_paths import SidePaths
+    from routing.engines.arrow.traced_batches import NumberedPaths
 
 # The number of an unknown sending service, and of a conversation without a request on record.
 _NOBODY = -1
@@ -104,16 +107,8 @@ class PathKeys(NamedTuple):
     is_initiator: pyarrow.Array
 
 
-class PathStore(Protocol):
-    """Stores and numbers distinct paths of messages. Callers must hold its lock."""
-
-    lock: threading.Lock
-
-    def number(self, path: PathWithReturn, sender: PathSender, to: ServiceAddress) -> int:
-        """Return the number of a path of a sender's messages to a service."""
-
-    def number_first_hop(self, first: FirstHop, instance: str, scope: str) -> int:
-        """Return the number of the path of messages that their own instance keeps or drops."""
+PathStore = Union["NumberedPaths", "SidePaths"]
+"""Stores and numbers distinct paths of messages. Callers must hold its lock."""
 
 
 class PathNumbers:

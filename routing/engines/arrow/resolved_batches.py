@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union
 
 from routing.engines.arrow.decisions import EXPIRED, REQUESTED, DecisionColumns, DecisionTable, KeyNumbers
 from routing.engines.arrow.dialog_ends import DialogEnds, JoinedDialogs
@@ -32,6 +32,8 @@ from routing.tables.table_columns import Table
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from routing.engines.arrow.joined_messages import JoinedRequests
 
 # Rows that are decided and written at a time.
 ROWS_AT_ONCE = 1 << 19
@@ -210,11 +212,8 @@ Asked = tuple["pyarrow.Array", "pyarrow.Array"]
 """Masks of the messages that step 4 stops in their own scope, and in msdb."""
 
 
-class Requests(Protocol):
-    """The requests for routes that messages open or wait for."""
-
-    def find(self, keyed: KeyedBatch, decided: DecisionColumns) -> Asked:
-        """Return masks of the messages that step 4 stops in their own scope, and in msdb after they came back."""
+Requests = Union[FoundRequests, "JoinedRequests"]
+"""The requests for routes that messages open or wait for."""
 
 
 def find_decisions(keyed: KeyedBatch, decided: DecisionColumns, requested: Asked | None) -> pyarrow.Array:
