@@ -23,16 +23,15 @@ from routing.delta.job_outputs import CommitMark, LastRun, OutputTables
 from routing.delta.local_tables import LocalTable, UnreadableTable, append_once, open_to_write
 from routing.delta.opening import OpenedTable, TableOpener, find_shape
 from routing.delta.spark_tables import ORDER_OF_RUNS, STATISTICS, order_since
-from routing.delta.table_creation import check_vacant, creating, end_creation
+from routing.delta.table_creation import creating, end_creation
 from routing.delta.table_details import check_writable, relative_path
 from routing.delta.table_log import TableLog
-from routing.errors import InputError, OutputError, RoutingError, StorageError, first_sentence
+from routing.errors import InputError, RoutingError, StorageError, first_sentence
 from routing.rules.timeline import TimeRange
 from routing.schemas import Schema
 from routing.sessions.existing_session import ExistingSession, HasSession, find_setting, is_refusal
 from routing.tables import sql_statements
 from routing.tables.arrow_rows import table_of
-from routing.tables.read_rows import check_shape
 from routing.tables.table_columns import Table
 from routing.terms import ReadRow
 
@@ -443,12 +442,9 @@ def open_replaced(opener: TableOpener, config: Config, key: str, schema: Schema)
     location, job = config.other_outputs[key], str(config.output["runs"])
     check_writable(key, location)
     opened = opener.find(f"output.{key}", location)
-    if opened is None:
-        check_vacant(key, location, job)
+    shape = find_shape(opened, key, location, schema, job)
+    if opened is None or shape is None:
         return ReplacedOutput(key, location, schema, job, opener.open_to_write(location, None))
-    if opened.version is None:
-        raise OutputError.without_versions(str(location))
-    shape = check_shape(opened.rows, key, str(location), schema)
     note = shape.note(key)
     writer, notes = opener.open_to_write(location, opened.version), () if note is None else (note,)
     return ReplacedOutput(key, location, schema, job, writer, True, tuple(shape.missing), notes)

@@ -17,7 +17,7 @@ from routing.messages.dialog_hash import choose_implementation
 from routing.messages.distributed_plan import decide_by_instance
 from routing.messages.lookups import RunLookups, build_lookups
 from routing.messages.openers import find_requests, find_waiting
-from routing.messages.route_plan import MessageSource, RoutePlan, as_frames, may_reject
+from routing.messages.route_plan import MessageSource, RoutePlan, as_frames
 from routing.messages.setting_frames import DistributedInputs, open_settings, prepare_frames
 from routing.plan.checked_inputs import CheckedTables
 from routing.plan.key_rows import DecidedKeys, KeyCounts, PlanUses, decide_keys
@@ -157,7 +157,7 @@ def _decide_in_driver(
             " the names in messages are shuffled to join it (shuffled hash join)"
         )
     has_strays = counts.rows_valid < counts.rows_read or source.options.may_change
-    checks_rows, names = may_reject(source, counts), None
+    checks_rows, names = source.may_reject(counts), None
     if not (fits and source.names_fit):
         names = results.decide_names(source, decided, checks_rows=checks_rows, fits=fits)
 

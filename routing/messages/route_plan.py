@@ -126,6 +126,10 @@ class MessageSource:
         """Whether a dialog has a lifetime."""
         return self.dialogs is not None and self.lookups.checked.ending > 0
 
+    def may_reject(self, counts: KeyCounts) -> bool:
+        """Return whether any message may have to be set aside, now or in a later pass."""
+        return counts.rows_rejected != 0 or self.options.may_change
+
     def keys(self) -> DataFrame:
         """Return the distinct keys of all messages with their counts (see `keying.count_keys`)."""
         messages = keying.add_dialog(keying.clean(self.messages, self.options.as_of), self.dialogs)
@@ -193,7 +197,7 @@ class RoutePlan:
     @property
     def may_reject(self) -> bool:
         """Whether any message may have to be set aside, now or in a later pass."""
-        return may_reject(self.source, self.counts)
+        return self.source.may_reject(self.counts)
 
     @property
     def most_requests(self) -> int | None:
@@ -204,8 +208,3 @@ class RoutePlan:
     def keep(self, rows_name: str, rows: DataFrame) -> JoinSide:
         """Keep rows of requests that several passes read, and choose how they are joined."""
         return self.source.keep(rows_name, rows, self.most_requests)
-
-
-def may_reject(source: MessageSource, counts: KeyCounts) -> bool:
-    """Return whether any message may have to be set aside, now or in a later pass."""
-    return counts.rows_rejected != 0 or source.options.may_change

@@ -192,21 +192,21 @@ def decide_keys(
 
 
 class KeyDecider:
-    """Decides keys of one estate in any order. ``timelines`` are the distinct ones so far."""
+    """Decides keys of one estate in any order.
+
+    ``timelines`` are the distinct ones so far, and ``uses`` are the features of the rules that they use.
+    """
 
     def __init__(self, intervals: Intervals = all_choices) -> None:
-        self._intervals, self._shared = intervals, SharedRows()
-        self.timelines: Sequence[TimelineRows] = self._shared.timelines
+        self._intervals = intervals
+        self.timelines: list[TimelineRows] = []
+        self.uses = PlanUses()
+        self._numbers: dict[Hashable, int] = {}
         self.forget_routes()
 
     def forget_routes(self) -> None:
         """Forget the routes of earlier decisions, because their objects may be gone."""
         self._places: dict[Hashable, int] = {}
-
-    @property
-    def uses(self) -> PlanUses:
-        """The features that the timelines use."""
-        return self._shared.uses
 
     def decide(self, rows: Iterable[tuple[Any, ...]], instances: Mapping[str, SqlInstance]) -> list[int]:
         """Return the place of the timeline of each row of the columns `KEY`. Equal signatures share one.
@@ -225,20 +225,11 @@ class KeyDecider:
         same = signature(key, instance)
         number = self._places.get(same)
         if number is None:
-            added = self._shared.add(self._intervals(key, instance), key.scope)
+            added = self._add(self._intervals(key, instance), key.scope)
             number = remember(self._places, same, added)
         return number
 
-
-class SharedRows:
-    """The distinct rows of timelines, and the features that they use."""
-
-    def __init__(self) -> None:
-        self.timelines: list[TimelineRows] = []
-        self.uses = PlanUses()
-        self._numbers: dict[Hashable, int] = {}
-
-    def add(self, intervals: Iterable[TimeInterval[Choice]], scope: str) -> int:
+    def _add(self, intervals: Iterable[TimeInterval[Choice]], scope: str) -> int:
         """Return the place of a timeline of a key in a scope."""
         rows = _join_neighbours(intervals)
         choices = [choice for _, _, choices_of_row in rows for choice in choices_of_row]

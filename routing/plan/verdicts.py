@@ -140,14 +140,9 @@ class AskingMessages:
         elif place not in self._first or _order(asking) < _order(self._first[place]):
             self._first[place] = asking
 
-    def open_requests(self) -> InstanceRequests:
-        """Open the requests of the stored messages, and return all requests."""
-        open_requests(sorted(self._all(), key=_order), self.requests)
-        return self.requests
-
-    def _all(self) -> Iterator[AskingMessage]:
-        yield from self._first.values()
-        yield from self._in_any_order
+    def open_requests(self) -> None:
+        """Open the requests of the stored messages."""
+        open_requests(sorted((*self._first.values(), *self._in_any_order), key=_order), self.requests)
 
 
 def _order(asking: AskingMessage) -> SortKey:

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 from routing.rules.text import decode_utf8
 from routing.schemas import AnyKind, ArrayOf, ColumnKind, Field, MapOf, Schema
 from routing.tables.arrow_rows import arrow_schema, plain_values, table_of, with_moments
-from routing.tables.table_columns import Only, TableColumns
+from routing.tables.table_columns import Filter, TableColumns
 from routing.terms import ReadRow, TableRow
 
 if TYPE_CHECKING:
@@ -116,10 +116,10 @@ def _decoded(value: Any) -> Any:
     return [_decoded(one) for one in value] if isinstance(value, list) else value
 
 
-def where_in(frame: DataFrame, only: Only) -> DataFrame:
+def where_in(frame: DataFrame, only: Filter) -> DataFrame:
     """Return the rows whose columns have one of the values in ``only``."""
     for name, values in only.items():
-        frame = frame.where(F.col(name).isin(list(values)))
+        frame = frame.where(F.col(name).isNull() if values is None else F.col(name).isin(list(values)))
     return frame
 
 

@@ -15,7 +15,6 @@ from pyspark.sql.types import (
     DataType,
     NullType,
     StringType,
-    StructType,
     TimestampNTZType,
 )
 
@@ -225,7 +224,7 @@ def conform(frame: DataFrame, key: str) -> DataFrame:
     Integers become bigint, so that a value that does not fit its column can be reported. Raises InputError naming
     every column that is missing or has a type that is not accepted.
     """
-    schema, types = TABLES[key], _types_by_name(frame.schema)
+    schema, types = TABLES[key], {field.name.lower(): field.dataType for field in frame.schema}
     shape_of(frame, key)
     return frame.select(
         *(
@@ -233,11 +232,6 @@ def conform(frame: DataFrame, key: str) -> DataFrame:
             for field in schema
         )
     )
-
-
-def _types_by_name(columns: StructType) -> dict[str, DataType]:
-    """Return the types of columns by their names in lower case."""
-    return {field.name.lower(): field.dataType for field in columns}
 
 
 def in_shape(rows: DataFrame, shape: Schema, values: Mapping[str, Column] | None = None) -> DataFrame:

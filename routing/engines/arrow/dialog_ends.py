@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.engines.arrow.text_numbers import NONE, TextColumn, TextNumbers
-from routing.rules.resolving import MATTERS
+from routing.plan.checked_inputs import may_change_decision
 from routing.schemas import KEYS
 from routing.tables.arrow_forms import fold_texts, read_brokers
 from routing.tables.arrow_rows import micros_in
@@ -109,12 +107,12 @@ class DialogEnds:
         import pyarrow.compute as pc
 
         shape = {} if dialogs is None else shape_of(dialogs, "dialogs")
-        conditions = [pc.field(shape[name]).is_valid() for name in MATTERS if name in shape]
-        if not conditions:
+        may_change = may_change_decision(shape)
+        if may_change is None:
             return None
         names = (*_END, _FAR, _ACKNOWLEDGED, _SINCE, _ENDS)
         columns = {name: pc.field(shape[name]) for name in names if name in shape}
-        rows = as_dataset(dialogs).to_table(columns=columns, filter=reduce(operator.or_, conditions))
+        rows = as_dataset(dialogs).to_table(columns=columns, filter=may_change)
         if not len(rows):
             return None
 

@@ -25,7 +25,7 @@ from routing.rules.text import fold
 from routing.schemas import INPUTS, KEYS, ColumnKind, Field, Schema
 from routing.tables import spark_forms
 from routing.tables.cached_frames import small_side
-from routing.tables.frames import collect, frame_of_tuples
+from routing.tables.frames import collect, frame_of_tuples, where_in
 from routing.tables.spark_forms import conform, is_missing, is_utf8, last_rows, readable
 from routing.tables.table_columns import ALL, COUNT, Filter, TableColumns
 from routing.terms import MSDB, MatchingStep, ReadRow
@@ -70,7 +70,7 @@ class SparkTraffic:
         limit: int | None = None,
     ) -> TableColumns:
         """Return the first rows in an order. Spark sorts and limits in one step, so partitions return few rows."""
-        rows = _where(self.frame, only)
+        rows = where_in(self.frame, only)
         for name, value in same.items():
             rows = rows.where(_equals(name, value))
         if order:
@@ -96,9 +96,9 @@ class SparkTraffic:
         counts += [F.min(name).alias(f"min_{name}") for name in least]
         counts += [F.max(name).alias(f"max_{name}") for name in most]
         if varying is None:
-            return self._with(_where(self.frame, only).groupBy(*by).agg(*counts))
+            return self._with(where_in(self.frame, only).groupBy(*by).agg(*counts))
         counts.append((F.min(varying) != F.max(varying)).alias("_varies"))
-        groups = _where(self.frame, only).groupBy(*by).agg(*counts)
+        groups = where_in(self.frame, only).groupBy(*by).agg(*counts)
         return self._with(groups.where("_varies").drop("_varies"))
 
     def last_attempts(self, names: Sequence[str]) -> SparkTraffic:
@@ -122,7 +122,7 @@ class SparkTraffic:
         else:
             key_frame = self._frame_of(keys.rows(on), on)
         # A semi join keeps a row once even if its key occurs several times.
-        return self._with(_where(self.frame, only).join(key_frame, list(on), how="left_semi").select(*names))
+        return self._with(where_in(self.frame, only).join(key_frame, list(on), how="left_semi").select(*names))
 
     def _frame_of(self, keys: TableColumns, on: Sequence[str]) -> DataFrame:
         kinds = {name: ColumnKind(self.frame.schema[name].dataType.simpleString()) for name in on}
@@ -133,7 +133,7 @@ class SparkTraffic:
         self, name: str, wanted: Collection[str], *, only: Filter = ALL, names: Sequence[str] | None = None
     ) -> SparkTraffic:
         """Return the rows with one of some folded texts in a column. The texts must be ASCII, as ids are."""
-        rows, text = _where(self.frame, only), F.lower(name)
+        rows, text = where_in(self.frame, only), F.lower(name)
         if len(wanted) < 2:
             rows = rows.where(text.isin(list(wanted)))
         else:
@@ -145,7 +145,7 @@ class SparkTraffic:
 
     def in_asking_order(self, only: Filter, as_of: int | None, sizes: Iterator[int]) -> Iterator[TableColumns]:
         """Yield messages in parts, which Spark sorts and limits."""
-        placed = _where(self.frame, only).withColumn("_place", _place(as_of)).where("_place.t IS NOT NULL")
+        placed = where_in(self.frame, only).withColumn("_place", _place(as_of)).where("_place.t IS NOT NULL")
         remaining = placed
         while True:
             size = next(sizes)
@@ -229,14 +229,6 @@ class SparkTraffic:
 
     def _with(self, frame: DataFrame) -> SparkTraffic:
         return SparkTraffic(self.source, frame)
-
-
-def _where(frame: DataFrame, only: Filter) -> DataFrame:
-    """Return the rows whose columns have one of the values in ``only``."""
-    for name, values in only.items():
-        is_wanted: Column = F.col(name).isNull() if values is None else F.col(name).isin(list(values))
-        frame = frame.where(is_wanted)
-    return frame
 
 
 def _equals(name: str, value: Any) -> Column:
