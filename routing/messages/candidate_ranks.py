@@ -23,7 +23,7 @@ from routing.plan.candidate_lists import (
 )
 from routing.rules.candidate_order import CANDIDATE_ORDER, ORDER_WITHIN_TIER, OrderTerm
 from routing.schemas import ROUTE_CANDIDATES
-from routing.tables import frames, spark_forms
+from routing.tables import spark_forms
 from routing.tables.cached_frames import JoinSide
 from routing.tables.spark_forms import in_shape
 from routing.terms import MSDB, MatchingStep
@@ -88,10 +88,9 @@ def _add_list(plan: RoutePlan) -> DataFrame:
 
 def _side_of(plan: RoutePlan, lists: CandidateLists) -> JoinSide:
     """Return the lists as the smaller side of a join."""
-    rows = frames.frame_of_tuples(plan.source.messages.sparkSession, lists.rows, LISTED_CANDIDATE)
-    if len(lists.rows) > plan.source.lookups.frame_cache.limits.held_rows or not frames.has_arrow():
-        rows = plan.source.lookups.frame_cache.store(rows)
-    return plan.source.broadcasts.of_size("the candidates of all keys", rows, len(lists.rows) * _CANDIDATE)
+    source = plan.source
+    rows = source.lookups.frame_cache.frame_of(source.lookups.spark, lists.rows, LISTED_CANDIDATE)
+    return source.broadcasts.of_size("the candidates of all keys", rows, len(lists.rows) * _CANDIDATE)
 
 
 def _rank(joined: DataFrame) -> DataFrame:

@@ -77,13 +77,9 @@ class RunLookups:
 
     def _join_side(self, rows_name: str, rows: Iterable[tuple[Any, ...]], schema: Schema) -> JoinSide:
         many = list(rows)
-        frame = frames.frame_of_tuples(self.spark, many, schema)
-        # Without Arrow, Python workers read the rows in every job that uses them.
-        is_stored = len(many) > self.frame_cache.limits.held_rows or not frames.has_arrow()
-        stored = self.frame_cache.store(frame) if is_stored else frame
-        return self.broadcasts.of_size(
-            rows_name, stored, len(many) * bytes_of_columns(frame.schema) + _characters(many)
-        )
+        frame = self.frame_cache.frame_of(self.spark, many, schema)
+        size = len(many) * bytes_of_columns(frame.schema) + _characters(many)
+        return self.broadcasts.of_size(rows_name, frame, size)
 
 
 def build_lookups(

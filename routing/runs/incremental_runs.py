@@ -129,11 +129,11 @@ class Work:
         pending_count = self.arrived.pending_count
         return RunResult(
             self.stored.versions,
-            read=pending_count,
-            unchanged=pending_count,
+            rows_read=pending_count,
+            rows_unchanged=pending_count,
             next_due_at=None if waiting is None else waiting.next_due_at,
-            digests=self.digests,
-            erased=self.taken_out.erased,
+            input_digests=self.digests,
+            rows_erased=self.taken_out.erased,
         )
 
     def idle_result_as(self, last: LastRun) -> RunResult:
@@ -141,7 +141,7 @@ class Work:
         return replace(
             self.idle_result(),
             next_due_at=last.next_due_at,
-            quarantined=last.rows_quarantined,
+            rows_quarantined=last.rows_quarantined,
             quarantined_instances=last.quarantined_instances,
         )
 
@@ -267,7 +267,7 @@ class _Outputs:
                 versions |= commit_outputs(inputs, {"rejected_messages": rows["rejected_messages"]}, adds=True)
         with clock.stage("counts") as tally:
             done = self._count(groups, rows, waiting.unchanged, left_alone)
-            tally.rows = done.resolved
+            tally.rows = done.rows_resolved
         return self._with_waiting(done, waiting)
 
     def replace_all(self, window: TimeRange, inside: Column) -> RunResult:
@@ -292,7 +292,7 @@ class _Outputs:
             waiting = count_pending(inputs, versions[_PENDING])
             check_pending(waiting, groups)
             done = self._count(groups, ("rejected_messages",), waiting.withheld)
-            tally.rows = done.resolved
+            tally.rows = done.rows_resolved
         return self._with_waiting(done, waiting)
 
     def _requests(self) -> DataFrame:
@@ -333,7 +333,9 @@ class _Outputs:
     def _with_waiting(self, done: RunResult, waiting: PendingCounts) -> RunResult:
         """Add the facts on delayed messages and messages in quarantine to the counts."""
         work, quarantine = self.work, self.plan.source.lookups.checked.quarantine
-        done = replace(done, next_due_at=waiting.next_due_at, digests=work.digests, erased=work.taken_out.erased)
+        done = replace(
+            done, next_due_at=waiting.next_due_at, input_digests=work.digests, rows_erased=work.taken_out.erased
+        )
         return with_quarantine(self.inputs, done, quarantine, waiting.quarantined)
 
 

@@ -149,7 +149,7 @@ def run_full_locally(inputs: RunInputs, rows_at_once: int) -> RunResult:
         versions["rejected_messages"] = _commit(inputs, "rejected_messages", rejected)
     with clock.stage("counts") as tally:
         done = count_rows(inputs, versions, groups, versions, resolved.read)
-        tally.rows = done.resolved
+        tally.rows = done.rows_resolved
         return count_quarantined(inputs, done, scan.checked.quarantine)
 
 

@@ -137,25 +137,23 @@ class RunInputs:
 
 @dataclass(frozen=True)
 class RunResult:
-    """The versions that a run wrote, by key, and counts of its rows.
+    """The columns of a run's row in ``runs`` that its work determines (tables.md).
 
-    ``unchanged`` messages were tried again and have the decision of their last row. ``next_due_at`` is when the
-    first delayed message is due. ``digests`` are of the configuration. ``erased`` is the number of rows of deleted
-    messages that the run deleted, or None without ``erase``. ``quarantined`` counts the messages of instances in
-    quarantine, and ``quarantined_instances`` are these instances. Both are None if faulty rows stop a run.
+    Unchanged messages were tried again and have the decision of their last row. ``rows_erased`` is None without
+    ``erase``. ``rows_quarantined`` and ``quarantined_instances`` are None if faulty rows stop a run.
     """
 
-    versions: Mapping[str, int]
-    read: int = 0
-    resolved: int = 0
-    rejected: int = 0
-    unchanged: int = 0
+    output_versions: Mapping[str, int]
+    rows_read: int = 0
+    rows_resolved: int = 0
+    rows_rejected: int = 0
+    rows_unchanged: int = 0
     next_due_at: datetime | None = None
-    digests: Mapping[str, str] | None = None
-    outcomes: Mapping[str, int] = field(default_factory=dict)
-    reasons: Mapping[str, int] = field(default_factory=dict)
-    erased: int | None = None
-    quarantined: int | None = None
+    input_digests: Mapping[str, str] | None = None
+    outcome_counts: Mapping[str, int] = field(default_factory=dict)
+    reason_counts: Mapping[str, int] = field(default_factory=dict)
+    rows_erased: int | None = None
+    rows_quarantined: int | None = None
     quarantined_instances: Sequence[str] | None = None
 
 
@@ -202,13 +200,14 @@ def count_rows(
         read,
         groups.total(),
         rejected.total(),
-        outcomes=_sums(((group.outcome, rows) for group, rows in groups.items()), Outcome),
-        reasons=_sums(((group.reason, rows) for group, rows in groups.items()), Reason),
-        unchanged=unchanged,
+        unchanged,
+        outcome_counts=_sums(((group.outcome, rows) for group, rows in groups.items()), Outcome),
+        reason_counts=_sums(((group.reason, rows) for group, rows in groups.items()), Reason),
     )
-    decided = sum(done.outcomes.values()), sum(done.reasons.values())
-    if done.resolved + unchanged + done.rejected != read or decided != (done.resolved, done.resolved):
-        raise InternalError.counts(read, min(decided), unchanged, done.rejected)
+    resolved = done.rows_resolved
+    decided = sum(done.outcome_counts.values()), sum(done.reason_counts.values())
+    if resolved + unchanged + done.rows_rejected != read or decided != (resolved, resolved):
+        raise InternalError.counts(read, min(decided), unchanged, done.rows_rejected)
     run.notes.extend(_taken_as_now(run, versions["resolved_routes"]))
     return done
 
@@ -217,7 +216,8 @@ def count_quarantined(run: RunInputs, done: RunResult, quarantine: Quarantine) -
     """Add to the counts of a full run its stored rejected messages of instances in quarantine."""
     rejected = Counter[tuple[Any, ...]]()
     if quarantine.instances:
-        rejected = run.count_written("rejected_messages", done.versions["rejected_messages"], "instance_name")
+        version = done.output_versions["rejected_messages"]
+        rejected = run.count_written("rejected_messages", version, "instance_name")
     return with_quarantine(run, done, quarantine, sum(rejected[name,] for name in quarantine.instances))
 
 
@@ -225,7 +225,7 @@ def with_quarantine(run: RunInputs, done: RunResult, quarantine: Quarantine, cou
     """Add the instances in quarantine to the counts of a run, and the number of their messages."""
     if not (run.quarantines or count):
         return done
-    return replace(done, quarantined=count, quarantined_instances=sorted(quarantine.instances))
+    return replace(done, rows_quarantined=count, quarantined_instances=sorted(quarantine.instances))
 
 
 class PendingCounts(NamedTuple):

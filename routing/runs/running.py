@@ -192,6 +192,7 @@ def record(
     traffic = {key: inputs.inputs[key] for key in TRAFFIC if key in inputs.inputs}
     row = {
         **facts,
+        **vars(result),
         "run_id": options.run_id,
         "mode": inputs.config.resolve.mode,
         "finished_at": _after(start.last),
@@ -200,27 +201,15 @@ def record(
         "window_from": inputs.config.resolve.window_from,
         "window_to": inputs.config.resolve.window_to,
         "input_versions": {key: snapshot.version for key, snapshot in inputs.inputs.items()},
-        "output_versions": dict(result.versions),
-        "rows_read": result.read,
-        "rows_resolved": result.resolved,
-        "rows_rejected": result.rejected,
-        "rows_unchanged": result.unchanged,
-        "next_due_at": result.next_due_at,
-        "input_digests": result.digests,
-        "rows_erased": result.erased,
-        "rows_quarantined": result.quarantined,
-        "quarantined_instances": result.quarantined_instances,
-        "outcome_counts": dict(result.outcomes),
-        "reason_counts": dict(result.reasons),
         "dialog_hash": options.dialog_hash,
         "stage_seconds": inputs.clock.seconds,
         "release": release(),
         **ledger.identities_of(inputs.opener, traffic),
     }
     with recording(options.run_id):
-        whole, notes = protocol.finish(outputs, start, result.versions, row)
+        whole, notes = protocol.finish(outputs, start, result.output_versions, row)
     inputs.notes.extend(notes)
-    version = result.versions["resolved_routes"]
+    version = result.output_versions["resolved_routes"]
     if start.last is None or version != start.last.output_versions["resolved_routes"]:
         # The start of the run has already shown an unchanged version.
         shown = _show_view(outputs, start, version)

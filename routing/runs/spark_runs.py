@@ -68,5 +68,5 @@ def _run_full(inputs: RunInputs, frame_cache: FrameCache) -> RunResult:
             versions |= commit_outputs(inputs, rejected, adds=True)
     with clock.stage("counts") as tally:
         done = count_rows(inputs, versions, groups, outputs, plan.counts.rows_read)
-        tally.rows = done.resolved
+        tally.rows = done.rows_resolved
         return count_quarantined(inputs, done, checked.quarantine)

@@ -26,8 +26,9 @@ from pyspark.sql.types import (
 )
 
 from routing.config import size_in_bytes
+from routing.schemas import Schema
 from routing.sessions.existing_session import find_setting, let_go, takes_persist
-from routing.tables.frames import has_arrow
+from routing.tables.frames import frame_of_tuples, has_arrow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -176,6 +177,14 @@ class FrameCache:
         cached = frame.persist()
         self.frames.append(cached)
         return cached
+
+    def frame_of(self, spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: Schema) -> DataFrame:
+        """Convert tuples to a DataFrame, as `frame_of_tuples` does, and store many.
+
+        Without Arrow, Python workers would read the rows in every job that uses them.
+        """
+        frame = frame_of_tuples(spark, rows, schema)
+        return self.store(frame) if len(rows) > self.limits.held_rows or not has_arrow() else frame
 
     def release(self) -> None:
         """Release the cached frames. They stay readable, but Spark computes them again."""
