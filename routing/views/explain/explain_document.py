@@ -39,9 +39,13 @@ class DecidedMessage:
     @property
     def service(self) -> str:
         """The service that it is sent to, with the broker instance that it is bound to."""
-        broker = self.verdict["broker_instance"]
-        broker_clause = "" if broker is None else f" with broker instance {quote_name(broker)}"
+        broker_clause = "" if self.verdict["broker_instance"] is None else f" with broker instance {self.broker}"
         return f"service {quote_name(self.verdict['to_service_name'])}{broker_clause}"
+
+    @property
+    def broker(self) -> str:
+        """The broker instance that it is bound to."""
+        return quote_name(self.verdict["broker_instance"])
 
     @property
     def instance(self) -> str:
@@ -133,67 +137,29 @@ def _sent(message: DecidedMessage) -> str:
     return f"{by} to {message.address}{named}"
 
 
-def _requested(message: DecidedMessage) -> str:
-    return (
-        f"no route of {quote_name(message.scope)} names {message.service}, and it waits until the request for a"
-        " route is answered"
-    )
-
-
-def _no_route(message: DecidedMessage) -> str:
-    return f"no route of {quote_name(message.scope)} leads to {message.service}"
-
-
 def _service_not_found(message: DecidedMessage) -> str:
     verdict = message.verdict
     name = quote_name(verdict["to_service_name"])
     clause = f"no database of {message.instance} holds service {name}"
     if verdict["broker_instance"] is not None:
-        broker = quote_name(verdict["broker_instance"])
-        clause = f"the database of {message.instance} with broker instance {broker} does not hold service {name}"
+        database = f"the database of {message.instance} with broker instance {message.broker}"
+        clause = f"{database} does not hold service {name}"
     return f"{_looks_here(message)}{clause}"
-
-
-def _broker_instance_not_found(message: DecidedMessage) -> str:
-    broker = quote_name(message.verdict["broker_instance"])
-    return f"{_looks_here(message)}no database of {message.instance} has broker instance {broker}"
-
-
-def _broker_disabled(message: DecidedMessage) -> str:
-    return f"the broker of every database of {message.instance} that holds {message.service} is off"
 
 
 def _looks_here(message: DecidedMessage) -> str:
     return f"{message.route} looks only in this instance, and " if message.route else ""
 
 
-def _scope_disabled(message: DecidedMessage) -> str:
-    return f"the broker of {quote_name(message.scope)} is off, so that its routes are not searched"
-
-
-def _no_address_in_name(message: DecidedMessage) -> str:
-    name = quote_name(message.verdict["to_service_name"])
-    return (
-        f"{message.deciding_route} takes the address from the service's name, and {name} does not begin with one"
-    )
-
-
 def _forwarding_off(message: DecidedMessage) -> str:
-    to = "" if message.address is None else f" to {message.address}"
     forwarding = message.find_step("FORWARDING")
     is_known = forwarding is None or forwarding["finding"] != "NOT_KNOWN"
     off = "is off" if is_known else "is not known to be on"
-    return f"{message.deciding_route} leads on{to}, and message forwarding {off} on {message.instance}"
+    return f"{message.deciding_route} leads on{_to(message)}, and message forwarding {off} on {message.instance}"
 
 
-def _hop_limit(message: DecidedMessage) -> str:
-    to = "" if message.address is None else f" to {message.address}"
-    return f"no hops remain, but the message must be forwarded{to}"
-
-
-def _loop(message: DecidedMessage) -> str:
-    to = "an address" if message.address is None else message.address
-    return f"{message.deciding_route} leads to {to}, which is {message.instance} itself"
+def _to(message: DecidedMessage) -> str:
+    return "" if message.address is None else f" to {message.address}"
 
 
 def _expired(message: DecidedMessage) -> str:
@@ -206,16 +172,30 @@ _CLAUSES: dict[Reason, Callable[[DecidedMessage], str]] = {
     Reason.NETWORK_ADDRESS: _sent,
     Reason.MIRROR_ADDRESS: _sent,
     Reason.TRANSPORT_ADDRESS: _sent,
-    Reason.ROUTE_REQUESTED: _requested,
-    Reason.NO_ROUTE: _no_route,
+    Reason.ROUTE_REQUESTED: lambda message: (
+        f"no route of {quote_name(message.scope)} names {message.service}, and it waits until the request for a"
+        " route is answered"
+    ),
+    Reason.NO_ROUTE: lambda message: f"no route of {quote_name(message.scope)} leads to {message.service}",
     Reason.SERVICE_NOT_FOUND: _service_not_found,
-    Reason.BROKER_INSTANCE_NOT_FOUND: _broker_instance_not_found,
-    Reason.BROKER_DISABLED: _broker_disabled,
-    Reason.SCOPE_BROKER_DISABLED: _scope_disabled,
-    Reason.TRANSPORT_ADDRESS_INVALID: _no_address_in_name,
+    Reason.BROKER_INSTANCE_NOT_FOUND: lambda message: (
+        f"{_looks_here(message)}no database of {message.instance} has broker instance {message.broker}"
+    ),
+    Reason.BROKER_DISABLED: lambda message: (
+        f"the broker of every database of {message.instance} that holds {message.service} is off"
+    ),
+    Reason.SCOPE_BROKER_DISABLED: lambda message: (
+        f"the broker of {quote_name(message.scope)} is off, so that its routes are not searched"
+    ),
+    Reason.TRANSPORT_ADDRESS_INVALID: lambda message: (
+        f"{message.deciding_route} takes the address from the service's name, and"
+        f" {quote_name(message.verdict['to_service_name'])} does not begin with one"
+    ),
     Reason.FORWARDING_DISABLED: _forwarding_off,
-    Reason.HOP_LIMIT: _hop_limit,
-    Reason.ROUTING_LOOP: _loop,
+    Reason.HOP_LIMIT: lambda message: f"no hops remain, but the message must be forwarded{_to(message)}",
+    Reason.ROUTING_LOOP: lambda message: (
+        f"{message.deciding_route} leads to {message.address or 'an address'}, which is {message.instance} itself"
+    ),
     Reason.DIALOG_EXPIRED: _expired,
 }
 

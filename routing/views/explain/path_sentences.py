@@ -41,12 +41,26 @@ _WHY = {
     "OTHER_SERVICE": "names another service",
     "OTHER_BROKER_INSTANCE": "has another broker instance",
     "NO_SERVICE_NAME": "has a broker instance and no service name, which matches in no step (D3)",
+    "EXPIRED": "expired at %(at)s",
+    "NOT_YET_VALID": "not valid before %(at)s",
 }
 
 
 def sentence(line: Line) -> str:
     """Write the sentence of a line of a path."""
-    return _SENTENCES[line["item"]](line)
+    written = _SENTENCES[line["item"]]
+    if callable(written):
+        return written(line)
+    template = written if isinstance(written, str) else written[line["finding"]]
+    return _fill(template, line)
+
+
+def _fill(template: str, line: Line) -> str:
+    """Write the values of a line into a template: names in quotes, and times in ISO 8601."""
+    return template % {
+        name: format_time(value) if isinstance(value, datetime) else quote_name(value)
+        for name, value in line.items()
+    }
 
 
 def _message(line: Line) -> str:
@@ -58,75 +72,16 @@ def _message(line: Line) -> str:
     return f"{kind} {origin} to service {quote_name(line['service_name'])}; {role}"
 
 
-def _time(line: Line) -> str:
-    why = {
-        "AS_OF": "the requested time",
-        "ASKED": "the time of the question",
-        "OBSERVED": "when the message was seen still waiting",
-        "ENQUEUED": "when the message was enqueued",
-    }[line["finding"]]
-    return f"decided as of {format_time(line['at'])}, {why}"
-
-
-def _broker_instance(line: Line) -> str:
-    if line["finding"] == "OPEN":
-        return "bound to no broker instance: open"
-    source = {
-        "MESSAGE": "named by the message itself",
-        "FAR_BROKER_INSTANCE": "far_broker_instance of the dialog",
-    }.get(line["finding"])
-    if source is None:
-        source = f"acknowledgement of the dialog at {format_time(line['at'])}"
-    return f"bound to broker instance {quote_name(line['broker_instance'])}, {source}"
-
-
-def _acknowledgement(line: Line) -> str:
-    which = quote_name(line["broker_instance"])
-    return f"the dialog was acknowledged by {which} only at {format_time(line['at'])}: not yet at this time"
-
-
-def _dialog(line: Line) -> str:
-    return f"the dialog had expired at {format_time(line['at'])}: dropped before anything else"
-
-
-def _scope(line: Line) -> str:
-    searched = f"the routes of {quote_name(line['database_name'])}"
-    if line["finding"] == "CAME_BACK":
-        same_instance = f"{quote_name(line['address'])} is this instance"
-        return f"{same_instance}: {searched} are searched, as for an arriving message"
-    sent = "was sent from it" if line["finding"] == "SENT_HERE" else "arrived over the network"
-    return f"scope: {searched}, since the message {sent}"
-
-
-def _reply(line: Line) -> str:
-    if line["finding"] == "MATCHED":
-        broker = quote_name(line["broker_instance"])
-        return f"step 0, a reply from outside: yes, {broker} is a database here; no routes are searched"
-    why = {
-        "SENT_BY_INITIATOR": "sent by the initiator",
-        "OPEN": "bound to no broker instance",
-        "NOT_HERE": f"no database here has the id {quote_name(line['broker_instance'])}",
-    }[line["finding"]]
-    return f"step 0, a reply from outside: no, {why}"
-
-
-def _broker(line: Line) -> str:
-    if line["finding"] == "ENABLED":
-        return f"the broker of {quote_name(line['database_name'])} is on"
-    return f"the broker of {quote_name(line['database_name'])} is off: its routes are not searched"
-
-
 def _step(line: Line) -> str:
     step, finding = MatchingStep(line["step"]), line["finding"]
     is_open = line["broker_instance"] is None
-    answer = {"MATCHED": "yes", "NO_MATCH": "no", "NOT_REACHED": "not reached"}.get(finding, "no")
+    other_answers = {"NOT_REACHED": "not reached", "PENDING": "no, a request for this service is pending"}
+    answer = "yes" if finding == "MATCHED" else other_answers.get(finding, "no")
     of_brokers = MatchingStep.BROKER_INSTANCE, MatchingStep.SERVICE_OF_THIS_INSTANCE
     if finding == "NO_MATCH" and is_open and step in of_brokers:
         answer = "no, the message is open"
     if finding == "NO_MATCH" and not is_open and step == MatchingStep.BALANCED:
         answer = "no, the message has a broker instance"
-    if finding == "PENDING":
-        answer = "no, a request for this service is pending"
     if finding == "MATCHED" and step == MatchingStep.ROUTE_REQUEST:
         answer = "yes, none is pending: the message opens a request and waits"
         if line["name"] is not None:
@@ -154,42 +109,21 @@ def _route_finding(line: Line) -> str:
         "NOT_PICKED": "matches, but the dialog's id picks another broker instance",
         "LATER": "would match, but the search ended before",
     }
-    if line["finding"] in plain:
-        return plain[line["finding"]]
-    reasons = [_why(reason, line["at"]) for reason in line["reasons"]]
-    return f"no match: {', '.join(reasons)}"
-
-
-def _why(reason: str, at: datetime | None) -> str:
-    if reason in _WHY:
-        return _WHY[reason]
-    when = "" if at is None else format_time(at)
-    return f"expired at {when}" if reason == "EXPIRED" else f"not valid before {when}"
+    reasons = ", ".join(_fill(_WHY[reason], line) for reason in line["reasons"] or ())
+    return plain.get(line["finding"], f"no match: {reasons}")
 
 
 def _other_routes(line: Line) -> str:
-    count = line["count"]
-    plural = "route" if count == 1 else "routes"
     if line["finding"] == "MORE":
-        return f"and {count:,} more {plural} like these"
-    concern = "concerns" if count == 1 else "concern"
-    return f"{count:,} other {plural} of this table {concern} other services or later steps"
+        return f"and {count(line['count'], 'more route')} like these"
+    concern = "concerns" if line["count"] == 1 else "concern"
+    return f"{count(line['count'], 'other route')} of this table {concern} other services or later steps"
 
 
 def _id(line: Line) -> str:
     others = {"OTHER": "another dialog may get it", "POSSIBLE": "a dialog may get it"}
-    dialog = {"PICKED": "this dialog", **others}[line["finding"]]
+    dialog = others.get(line["finding"], "this dialog")
     return f"broker instance {quote_name(line['broker_instance'])}, {dialog}: {_end(line)}"
-
-
-def _other_ids(line: Line) -> str:
-    return f"and {count(line['count'], 'more broker instance')}"
-
-
-def _request(line: Line) -> str:
-    since = f"asked for at {format_time(line['valid_from'])} by message {quote_name(line['name'])}"
-    end = "is still open" if line["finding"] == "OPEN" else f"ended at {format_time(line['valid_to'])}"
-    return f"a route was {since}, and that request {end}"
 
 
 def _tier(line: Line) -> str:
@@ -225,22 +159,12 @@ def _database(line: Line) -> str:
     return f"database {quote_name(line['name'])} holds the service ({known_id}): {why}"
 
 
-def _forwarding(line: Line) -> str:
-    state = {"ON": "on", "OFF": "off", "NOT_KNOWN": "not known, assumed to be off"}[line["finding"]]
-    return f"message forwarding is {state}" + ("" if line["finding"] == "ON" else ": the message may not go on")
-
-
 def _hops(line: Line) -> str:
     if line["finding"] == "NO_LIMIT":
         return "no hop limit"
     if line["finding"] == "NONE_LEFT":
         return "no hops remain"
     return "1 hop remains" if line["count"] == 1 else f"{line['count']} hops remain"
-
-
-def _own_address(line: Line) -> str:
-    subject = f"{quote_name(line['address'])} of route {quote_name(line['name'])} is an address of this instance"
-    return f"{subject}: a loop" if line["finding"] == "LOOP" else f"{subject}: the message comes back"
 
 
 def _request_path(line: Line) -> str:
@@ -258,39 +182,6 @@ def _request_hop(line: Line) -> str:
     is_sent = line["outcome"] in LEAVES
     result = f"{line['outcome']}{_to(line['address']) if is_sent else ''} ({line['reason']})"
     return f"{quote_name(line['instance_name'])}, {quote_name(line['database_name'])}: {', '.join([*by, result])}"
-
-
-def _request_end(line: Line) -> str:
-    finding, instance = line["finding"], line["instance_name"]
-    if finding == Ending.DELIVERED:
-        return f"it arrives in database {quote_name(line['database_name'])} of {quote_name(instance)}"
-    if finding == Ending.LEFT_ESTATE:
-        return f"no known instance has the address {quote_name(line['address'])}: the rest is not known"
-    if finding == Ending.TOO_MANY_WAYS:
-        return "there are more paths than are shown"
-    return f"on {quote_name(instance)} {_REQUEST_ENDS[finding]}"
-
-
-_REQUEST_ENDS = {
-    Ending.DELAYED: "it waits",
-    Ending.DROPPED: "it is dropped",
-    Ending.LOOP: "it comes back, and circulates until its hops run out",
-    Ending.NOT_KNOWN: "the facts that decide its outcome are incomplete",
-    "FORWARDING_NOT_KNOWN": "it is dropped if forwarding is off, which is not known and assumed to be off",
-}
-
-
-def _instance(line: Line) -> str:
-    name = quote_name(line["name"])
-    if line["finding"] == "ONLY_NAME":
-        return f"only the name of instance {name} is known: not its databases, routes, addresses or forwarding"
-    return f"only the name and routes of instance {name} are known: not its databases, addresses or forwarding"
-
-
-def _import(line: Line) -> str:
-    subject = f"databases, services and instance {quote_name(line['name'])} were last imported as of"
-    why = "their current state is used, because only routes have a history"
-    return f"{subject} {format_time(line['at'])}, after this time: {why}"
 
 
 _EVENTS = {
@@ -350,32 +241,83 @@ def _end(line: Line) -> str:
     return end if line["name"] is None else f"{end}, route {quote_name(line['name'])}"
 
 
-_SENTENCES: dict[str, Callable[[Line], str]] = {
+_DECIDED_AS_OF = "decided as of %(at)s, "
+_BOUND = "bound to broker instance %(broker_instance)s, "
+_REPLY = "step 0, a reply from outside: "
+_ASKED = "a route was asked for at %(valid_from)s by message %(name)s, and that request "
+# The sentence of each item of a line: a template for all findings, templates by finding, or a function.
+_SENTENCES: dict[str, str | dict[str, str] | Callable[[Line], str]] = {
     "MESSAGE": _message,
-    "TIME": _time,
-    "BROKER_INSTANCE": _broker_instance,
-    "ACKNOWLEDGEMENT": _acknowledgement,
-    "DIALOG": _dialog,
-    "SCOPE": _scope,
-    "REPLY": _reply,
-    "BROKER": _broker,
+    "TIME": {
+        "AS_OF": f"{_DECIDED_AS_OF}the requested time",
+        "ASKED": f"{_DECIDED_AS_OF}the time of the question",
+        "OBSERVED": f"{_DECIDED_AS_OF}when the message was seen still waiting",
+        "ENQUEUED": f"{_DECIDED_AS_OF}when the message was enqueued",
+    },
+    "BROKER_INSTANCE": {
+        "OPEN": "bound to no broker instance: open",
+        "MESSAGE": f"{_BOUND}named by the message itself",
+        "FAR_BROKER_INSTANCE": f"{_BOUND}far_broker_instance of the dialog",
+        "ACKNOWLEDGEMENT": f"{_BOUND}acknowledgement of the dialog at %(at)s",
+    },
+    "ACKNOWLEDGEMENT": "the dialog was acknowledged by %(broker_instance)s only at %(at)s: not yet at this time",
+    "DIALOG": "the dialog had expired at %(at)s: dropped before anything else",
+    "SCOPE": {
+        "SENT_HERE": "scope: the routes of %(database_name)s, since the message was sent from it",
+        "ARRIVED": "scope: the routes of %(database_name)s, since the message arrived over the network",
+        "CAME_BACK": "%(address)s is this instance: the routes of %(database_name)s are searched, as for an"
+        " arriving message",
+    },
+    "REPLY": {
+        "MATCHED": f"{_REPLY}yes, %(broker_instance)s is a database here; no routes are searched",
+        "SENT_BY_INITIATOR": f"{_REPLY}no, sent by the initiator",
+        "OPEN": f"{_REPLY}no, bound to no broker instance",
+        "NOT_HERE": f"{_REPLY}no, no database here has the id %(broker_instance)s",
+    },
+    "BROKER": {
+        "ENABLED": "the broker of %(database_name)s is on",
+        "DISABLED": "the broker of %(database_name)s is off: its routes are not searched",
+    },
     "STEP": _step,
     "ROUTE": _route,
     "OTHER_ROUTES": _other_routes,
     "ID": _id,
-    "OTHER_IDS": _other_ids,
-    "REQUEST": _request,
+    "OTHER_IDS": lambda line: f"and {count(line['count'], 'more broker instance')}",
+    "REQUEST": {"OPEN": f"{_ASKED}is still open", "ENDED": f"{_ASKED}ended at %(valid_to)s"},
     "REQUEST_PATH": _request_path,
     "REQUEST_HOP": _request_hop,
-    "REQUEST_END": _request_end,
+    "REQUEST_END": {
+        Ending.DELIVERED: "it arrives in database %(database_name)s of %(instance_name)s",
+        Ending.LEFT_ESTATE: "no known instance has the address %(address)s: the rest is not known",
+        Ending.TOO_MANY_WAYS: "there are more paths than are shown",
+        Ending.DELAYED: "on %(instance_name)s it waits",
+        Ending.DROPPED: "on %(instance_name)s it is dropped",
+        Ending.LOOP: "on %(instance_name)s it comes back, and circulates until its hops run out",
+        Ending.NOT_KNOWN: "on %(instance_name)s the facts that decide its outcome are incomplete",
+        "FORWARDING_NOT_KNOWN": "on %(instance_name)s it is dropped if forwarding is off, which is not known and"
+        " assumed to be off",
+    },
     "TIER": _tier,
     "LOCATION": _location,
     "DATABASE": _database,
-    "FORWARDING": _forwarding,
+    "FORWARDING": {
+        "ON": "message forwarding is on",
+        "OFF": "message forwarding is off: the message may not go on",
+        "NOT_KNOWN": "message forwarding is not known, assumed to be off: the message may not go on",
+    },
     "HOPS": _hops,
-    "OWN_ADDRESS": _own_address,
+    "OWN_ADDRESS": {
+        "LOOP": "%(address)s of route %(name)s is an address of this instance: a loop",
+        "COMES_BACK": "%(address)s of route %(name)s is an address of this instance: the message comes back",
+    },
     "OUTCOME": _outcome,
-    "IMPORT": _import,
-    "INSTANCE": _instance,
+    "IMPORT": "databases, services and instance %(name)s were last imported as of %(at)s, after this time: their"
+    " current state is used, because only routes have a history",
+    "INSTANCE": {
+        "ONLY_NAME": "only the name of instance %(name)s is known: not its databases, routes, addresses or"
+        " forwarding",
+        "ONLY_ROUTES": "only the name and routes of instance %(name)s are known: not its databases, addresses or"
+        " forwarding",
+    },
     "STATUS": _status,
 }
