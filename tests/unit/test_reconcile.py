@@ -130,8 +130,8 @@ def in_buckets(
     arrow_tables = {key: arrow_of(some, TABLES[key].optional()) for key, some in tables.items()}
     arrow_tables["observed_routing"] = arrow_of(rows, OBSERVED_ROUTING.optional())
     with open_episodes(arrow_tables, read_settings(arrow_tables), lambda text: None, rows_of_one) as judged:
-        summary = judged.summarize(judged.make_rows())
-    return summary, sorted(str(row) for row in rows_in(summary.rows))
+        episode_rows = judged.make_rows()
+    return judged.counted, sorted(str(row) for row in rows_in(episode_rows))
 
 
 @pytest.mark.parametrize(

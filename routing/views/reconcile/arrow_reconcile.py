@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from routing.engines.arrow.bucketed_rows import (
@@ -243,7 +244,7 @@ def open_episodes(
     settings: Mapping[str, TableColumns],
     progress: Callable[[str], None],
     rows_of_one: int = ROWS_OF_ONE,
-) -> Iterator[JudgedTables]:
+) -> Iterator[BucketedEpisodes]:
     """Reconcile Arrow tables. ``settings`` are their valid settings. Raises InputError.
 
     The yielded value may read temporary files, which are deleted after the block. There are as many buckets as the
@@ -261,22 +262,23 @@ def open_episodes(
         episodes.close()
         progress("judging episodes")
         judge = MessageJudge(network_of(settings), most_keys=max(rows_of_one // _ROWS_OF_KEY, 1))
-        bucketed = BucketedEpisodes(judge, buckets, episodes, rows_of_one)
+        counted = ObservedEpisodes(count_observations(tables["observed_routing"]), read.unobserved)
+        bucketed = BucketedEpisodes(judge, buckets, episodes, rows_of_one, counted)
         search = bucketed.judge_all()
         progress("looking for causes")
-        counted = ObservedEpisodes(count_observations(tables["observed_routing"]), read.unobserved)
-        bucketed.answer_all(search, counted)
-        yield JudgedTables(counted, bucketed)
+        bucketed.answer_all(search)
+        yield bucketed
 
 
 @dataclass
 class BucketedEpisodes:
-    """Episodes in buckets by instance and service, judged bucket by bucket."""
+    """Episodes in buckets by instance and service, judged and counted bucket by bucket."""
 
     judge: MessageJudge
     buckets: RowBuckets
     episodes: BucketedRows
     rows_of_one: int
+    counted: ObservedEpisodes
 
     def __post_init__(self) -> None:
         # The place of each episode's question in the bucket, and the answer of each question.
@@ -333,19 +335,18 @@ class BucketedEpisodes:
         """Yield the episodes of a bucket in the same parts each time, each in memory."""
         return self.episodes.read_parts(bucket, self.rows_of_one)
 
-    def answer_all(self, search: CauseSearch, counted: ObservedEpisodes) -> None:
+    def answer_all(self, search: CauseSearch) -> None:
         """Find the causes of all episodes, and count them."""
         with no_search_for_cycles():
             for bucket in range(self.buckets.count):
                 judged = self._judged.load(bucket)
                 if judged is not None:
                     causes = search.find_causes(judged.groups)
-                    counted.add(judged.groups, causes, judged.balanced)
+                    self.counted.add(judged.groups, causes, judged.balanced)
                     self._answers.add_to(bucket, _make_answers(judged, causes))
         self._answers.close()
 
-    def make_rows(self, bucket: int) -> Iterator[pyarrow.Table]:
-        """Yield the rows of ``reconciliation`` of a bucket."""
+    def _make_rows_of(self, bucket: int) -> Iterator[pyarrow.Table]:
         import pyarrow
 
         answers = self._answers.read(bucket)
@@ -364,34 +365,16 @@ class BucketedEpisodes:
                 columns[output_field.name] = column
             yield pyarrow.table(columns)
 
-
-def _rows_of_one(episodes: pyarrow.Table, numbers: pyarrow.Array) -> pyarrow.Table:
-    import pyarrow.compute as pc
-
-    return episodes.filter(pc.less(numbers, 0))
-
-
-@dataclass(frozen=True)
-class JudgedTables:
-    """The episodes of tables, judged: rows of ``reconciliation`` that can be written, or collected."""
-
-    counted: ObservedEpisodes
-    bucketed: BucketedEpisodes
-
-    def summarize(self, rows: Table | None) -> ObservedEpisodes:
-        """Return the judged episodes with their ``rows``, or None if these are not kept."""
-        return replace(self.counted, rows=rows)
-
     def write_to(self, files: DataFiles) -> None:
-        """Write all rows, with one file for each thread."""
+        """Write all rows of ``reconciliation``, with one file for each thread."""
 
         def work(buckets: Iterator[int]) -> None:
             file = files.open()
             for bucket in buckets:
-                for rows in self.bucketed.make_rows(bucket):
+                for rows in self._make_rows_of(bucket):
                     file.add(rows)
 
-        for_each_thread(iter(range(self.bucketed.buckets.count)), work)
+        for_each_thread(iter(range(self.buckets.count)), work)
 
     def replace_output(self, place: ReplacedOutput, metadata: str) -> tuple[Table, int]:
         """Replace an output by all rows. Return the stored rows and the new version."""
@@ -399,14 +382,18 @@ class JudgedTables:
         return stored.rows(), stored.version
 
     def make_rows(self) -> pyarrow.Table:
-        """Return all rows."""
+        """Return all rows of ``reconciliation``."""
         import pyarrow
 
         shape = arrow_schema(RECONCILIATION)
-        buckets = map(self.bucketed.make_rows, range(self.bucketed.buckets.count))
-        return pyarrow.concat_tables(
-            [shape.empty_table(), *(rows.cast(shape) for tables in buckets for rows in tables)]
-        )
+        tables = chain.from_iterable(map(self._make_rows_of, range(self.buckets.count)))
+        return pyarrow.concat_tables([shape.empty_table(), *(rows.cast(shape) for rows in tables)])
+
+
+def _rows_of_one(episodes: pyarrow.Table, numbers: pyarrow.Array) -> pyarrow.Table:
+    import pyarrow.compute as pc
+
+    return episodes.filter(pc.less(numbers, 0))
 
 
 def _make_answers(judged: JudgedEpisodes, causes: Mapping[GroupAnswers, MismatchCause]) -> pyarrow.Table:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from routing.rules import text
 from routing.rules.reconciling import PairClass, SeenMessage
 from routing.schemas import ColumnKind, Field, Schema
-from routing.tables.table_columns import Table
 from routing.terms import (
     FORWARD_DROPPED,
     FORWARD_SENT,
@@ -20,9 +19,6 @@ from routing.terms import (
     Word,
     known_outcome,
 )
-
-if TYPE_CHECKING:
-    from routing.delta.ledger import ReplacedOutput
 
 T = TypeVar("T")
 
@@ -84,65 +80,38 @@ class ObservedEpisode(NamedTuple):
     message: SeenMessage
     status_text: str | None = None
 
-    @classmethod
-    def of_row(
-        cls,
-        instance_name: str,
-        database_name: str | None,
-        conversation_id: str,
-        is_initiator: bool | None,
-        to_service_name: str | None,
-        is_arrival: bool,
-        outcome: str | None,
-        error_number: int | None,
-        next_hop: str | None,
-        to_broker_instance: str | None,
-        message_id: str | None,
-        source: str,
-        status_text: str | None,
-        remaining_hop_count: int | None,
-        time_to_live_seconds: int | None,
-        live_time_seconds: int | None,
-        first_at: int,
-        last_at: int,
-        observations: int,
-    ) -> ObservedEpisode:
-        """Return a row in the columns of `EPISODES`."""
-        broker = text.broker_id(to_broker_instance)
-        status = text.empty_as_null(status_text)
-        seen_outcome, number = known_outcome(outcome), error_number or None
-        seen_message = SeenMessage(
-            source,
-            seen_outcome,
-            number,
-            broker,
-            text.empty_as_null(next_hop),
-            number is None and seen_outcome is None and (status or outcome) is not None,
-            remaining_hop_count,
-            time_to_live_seconds,
-            live_time_seconds,
-        )
-        return cls(
-            instance_name,
-            None if is_arrival else text.empty_as_null(database_name),
-            conversation_id,
-            is_initiator,
-            text.empty_as_null(to_service_name),
-            message_id,
-            source,
-            first_at,
-            last_at,
-            observations,
-            broker,
-            is_arrival,
-            seen_message,
-            status,
-        )
-
 
 def episode_of(row: ReadRow) -> ObservedEpisode:
     """Return the episode of a row, which has the columns of `EPISODES`."""
-    return ObservedEpisode.of_row(*(row[name] for name in EPISODES.names))
+    broker, status = text.broker_id(row["to_broker_instance"]), text.empty_as_null(row["status_text"])
+    seen_outcome, number = known_outcome(row["outcome"]), row["error_number"] or None
+    seen_message = SeenMessage(
+        row["source"],
+        seen_outcome,
+        number,
+        broker,
+        text.empty_as_null(row["next_hop"]),
+        number is None and seen_outcome is None and (status or row["outcome"]) is not None,
+        row["remaining_hop_count"],
+        row["time_to_live_seconds"],
+        row["live_time_seconds"],
+    )
+    return ObservedEpisode(
+        row["instance_name"],
+        None if row["is_arrival"] else text.empty_as_null(row["database_name"]),
+        row["conversation_id"],
+        row["is_initiator"],
+        text.empty_as_null(row["to_service_name"]),
+        row["message_id"],
+        row["source"],
+        row["first_at"],
+        row["last_at"],
+        row["observations"],
+        broker,
+        row["is_arrival"],
+        seen_message,
+        status,
+    )
 
 
 class GroupAnswers(NamedTuple):
@@ -238,8 +207,7 @@ class ObservedEpisodes:
     """The judged and counted episodes of ``observations`` rows of ``observed_routing``.
 
     ``counts`` holds every episode once, by instance and class. ``causes`` has the explained episodes by instance
-    and cause. ``unobserved`` is the number of sides with messages but without observations. ``rows`` are those of
-    ``reconciliation``, or None if they are not kept.
+    and cause. ``unobserved`` is the number of sides with messages but without observations.
     """
 
     observations: int
@@ -247,7 +215,6 @@ class ObservedEpisodes:
     counts: dict[tuple[str, PairClass], EpisodeCount] = field(default_factory=dict)
     causes: dict[tuple[str, MismatchCause], EpisodeCount] = field(default_factory=dict)
     balanced: dict[tuple[str, str, int], PickedInstances] = field(default_factory=dict)
-    rows: Table | None = None
 
     def add(
         self, groups: Iterable[EpisodeGroup], causes: Mapping[GroupAnswers, MismatchCause], balanced: Balanced
@@ -263,19 +230,3 @@ class ObservedEpisodes:
 
 def _count(counts: dict[T, EpisodeCount], key: T, group: EpisodeGroup) -> None:
     counts.setdefault(key, EpisodeCount(0, 0, group.first_at, group.last_at)).add(group)
-
-
-class JudgedTraffic(Protocol):
-    """All judged episodes of one engine's tables, before the rows of ``reconciliation`` are made."""
-
-    def summarize(self, rows: Table | None) -> ObservedEpisodes:
-        """Return the judged episodes with their ``rows``, or None if these are not kept."""
-
-    def replace_output(self, place: ReplacedOutput, metadata: str) -> tuple[Table, int]:
-        """Write all rows in place of an output's, and return where they are, with the version that made.
-
-        ``metadata`` is that of the commit. Raises StorageError.
-        """
-
-    def make_rows(self) -> Table:
-        """Return all rows."""

@@ -13,9 +13,17 @@ from routing.rules import reconciling
 from routing.rules.deciding import Decision
 from routing.rules.reconciling import PairClass, PairComparison
 from routing.rules.rejecting import is_sound, rejections
-from routing.rules.resolving import DIALOG_COLUMNS, NO_DIALOG, DialogFacts, RoutedMessage, Verdict, bound_broker
+from routing.rules.resolving import (
+    DIALOG_COLUMNS,
+    NO_DIALOG,
+    DialogFacts,
+    RoutedMessage,
+    Verdict,
+    bound_broker,
+    plain_columns,
+)
 from routing.rules.text import comparable_address
-from routing.terms import FORWARD_DROPPED, MSDB, TRANSMISSION_QUEUE, ReadRow, Rejection
+from routing.terms import FORWARD_DROPPED, MSDB, TRANSMISSION_QUEUE, ReadRow, Rejection, TableRow
 from routing.views.reconcile.episodes import (
     EpisodeCount,
     EpisodeGroup,
@@ -31,7 +39,7 @@ OWN = ("is_named", "own", *DIALOG_COLUMNS)
 
 
 class EpisodeEnd(NamedTuple):
-    """The end of a conversation in an episode, with the folded id of the conversation."""
+    """The values of `END` in an episode, with the folded id of the conversation."""
 
     instance: str
     database: str | None
@@ -225,6 +233,13 @@ class PredictionColumns(NamedTuple):
     why: str | None
 
 
+_OF_VERDICT = (
+    *("outcome", "reason", "broker_instance", "matching_step", "route_name", "address", "mirror_address"),
+    "destination_database",
+)
+"""The fields of a verdict in the first columns of `PredictionColumns`."""
+
+
 @dataclass
 class JudgedEpisodes:
     """Questions of episodes, judged in their order.
@@ -292,22 +307,8 @@ def answers_of(episode: ObservedEpisode, predicted: EpisodePrediction) -> GroupA
 
 def _prediction_columns(predicted: EpisodePrediction) -> PredictionColumns:
     verdict, (kind, why) = predicted.verdict, predicted.compared
-    if verdict is None:
-        return PredictionColumns(None, None, None, None, None, None, None, None, None, str(kind), why)
-    step = verdict.matching_step
-    return PredictionColumns(
-        str(verdict.outcome),
-        str(verdict.reason),
-        verdict.broker_instance,
-        None if step is None else int(step),
-        verdict.route_name,
-        verdict.address,
-        verdict.mirror_address,
-        verdict.destination_database,
-        predicted.picks,
-        str(kind),
-        why,
-    )
+    values: TableRow = dict.fromkeys(_OF_VERDICT) if verdict is None else plain_columns(verdict, _OF_VERDICT)
+    return PredictionColumns._make((*values.values(), predicted.picks, str(kind), why))
 
 
 def _shows_pick(episode: ObservedEpisode) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from routing.arguments import checked
@@ -25,10 +25,13 @@ from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import refuse_faults
 from routing.tables.table_columns import Table, by_engine
 from routing.terms import JsonObject
-from routing.views.reconcile.episodes import TRAFFIC, JudgedTraffic, ObservedEpisodes
+from routing.views.reconcile.episodes import TRAFFIC, ObservedEpisodes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from routing.views.reconcile.arrow_reconcile import BucketedEpisodes
+    from routing.views.reconcile.spark_reconcile import JudgedFrames
 
 _OBSERVED = "observed_routing"
 
@@ -159,28 +162,31 @@ def _reconcile(
     settings = read_settings(tables)
     refuse_faults(settings)
 
-    def open_by_spark() -> AbstractContextManager[JudgedTraffic]:
+    def open_by_spark() -> AbstractContextManager[BucketedEpisodes | JudgedFrames]:
         from routing.views.reconcile.spark_reconcile import open_episodes
 
         return open_episodes(tables, settings, progress)
 
-    def open_by_arrow() -> AbstractContextManager[JudgedTraffic]:
+    def open_by_arrow() -> AbstractContextManager[BucketedEpisodes | JudgedFrames]:
         from routing.views.reconcile.arrow_reconcile import open_episodes
 
         return open_episodes(tables, settings, progress)
 
     with by_engine(traffic, spark=open_by_spark, arrow=open_by_arrow) as judged:
-        rows, version = None, None
+        rows: Table | None = None
+        version = None
         if place is not None:
             progress("writing the table")
             rows, version = judged.replace_output(place, metadata)
         elif with_rows:
             rows = judged.make_rows()
         notes = () if place is None else place.notes
-        return replace(_summarize(judged.summarize(rows)), version=version, notes=notes)
+        return _summarize(judged.counted, rows, version, notes)
 
 
-def _summarize(observed_episodes: ObservedEpisodes) -> Reconciliation:
+def _summarize(
+    observed_episodes: ObservedEpisodes, rows: Table | None, version: int | None, notes: tuple[str, ...]
+) -> Reconciliation:
     order = [str(kind) for kind in PairClass]
     counts = sorted(observed_episodes.counts.items(), key=lambda item: (item[0][0], order.index(str(item[0][1]))))
     # The cause that explains most episodes comes first.
@@ -197,7 +203,9 @@ def _summarize(observed_episodes: ObservedEpisodes) -> Reconciliation:
         _rows(RECONCILED_CAUSES, cause_rows),
         _rows(BALANCED_PICKS, ((*key, picks.episodes, picks.same) for key, picks in balanced)),
         observed_episodes.unobserved,
-        observed_episodes.rows,
+        rows,
+        version,
+        notes,
     )
 
 

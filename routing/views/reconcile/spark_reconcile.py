@@ -10,9 +10,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -40,7 +39,6 @@ from routing.views.reconcile.episodes import (
     ORDER,
     RENAMED,
     SIDE,
-    GroupAnswers,
     MismatchCause,
     ObservedEpisodes,
     episode_of,
@@ -166,29 +164,25 @@ def open_episodes(
     progress("judging episodes")
     network = network_of(settings)
     with FrameCache() as frame_cache:
-        asked_episodes = _AskedEpisodes(network, frame_cache.store(asking.withColumn(_KEY, _key())))
-        questions = asked_episodes.questions()
-        answers = asked_episodes.judge(questions)
-        judged = answers.judged
+        asked_episodes = frame_cache.store(asking.withColumn(_KEY, _key()))
+        questions = _ask(network, asked_episodes)
+        judged, answers = _judge(network, questions)
         progress("looking for causes")
         search = CauseSearch(network)
         search.note(judged.groups)
         causes = search.find_causes(judged.groups)
-        counted = ObservedEpisodes(observations, _count_unobserved(messages, asked_episodes.episodes))
+        counted = ObservedEpisodes(observations, _count_unobserved(messages, asked_episodes))
         counted.add(judged.groups, causes, judged.balanced)
-        yield JudgedFrames(counted, _rows(questions, answers, causes))
+        named = [(place, causes.get(group.answers)) for place, group in enumerate(judged.groups)]
+        yield JudgedFrames(counted, _rows(questions, answers, named))
 
 
 @dataclass(frozen=True)
 class JudgedFrames:
     """The judged episodes of DataFrames. ``frame`` computes the rows of ``reconciliation``."""
 
-    episodes: ObservedEpisodes
+    counted: ObservedEpisodes
     frame: DataFrame
-
-    def summarize(self, rows: Table | None) -> ObservedEpisodes:
-        """Return the judged episodes with their ``rows``, or None if these are not kept."""
-        return replace(self.episodes, rows=rows)
 
     def replace_output(self, place: ReplacedOutput, metadata: str) -> tuple[DataFrame, int]:
         """Write all rows in place of an output's, and return them with the version that made."""
@@ -264,58 +258,46 @@ def _key() -> Column:
 _OF_EPISODES = [f.name for f in RECONCILIATION if RENAMED.get(f.name, f.name) in EPISODES.names]
 
 
-@dataclass(frozen=True)
-class _AskedEpisodes:
-    network: EstateNetwork
-    episodes: DataFrame
-
-    def questions(self) -> DataFrame:
-        """Return the episodes with their questions."""
-        rows = _collect(self.episodes.groupBy(_KEY).agg(_first()).select(_KEY, "first.*"))
-        predictor = predictor_of(MessageJudge(self.network), rows)
-        varying = [(row[_KEY], *predictor.varies(episode_of(row))) for row in rows]
-        varying_keys = small_side(frame_of_tuples(self.episodes.sparkSession, varying, _VARYING))
-        # Keys are unique there.
-        varying_episodes = self.episodes.join(varying_keys, _KEY, how="inner")
-        span = F.size(F.filter("changes", lambda moment: moment <= F.col("first_at")))
-        remainder = F.pmod(spark_forms.hash_dialog_id(F.col("conversation_id")), F.col("picks"))
-        single = F.when(F.col("is_single"), F.struct("conversation_id", "first_at"))
-        question = F.to_json(
-            F.struct(F.col(_KEY), span.alias("span"), remainder.alias("rest"), single.alias("single"))
-        )
-        return varying_episodes.withColumn(_QUESTION, question).drop(*_VARYING.names)
-
-    def judge(self, questions: DataFrame) -> _Answers:
-        """Return one episode of each question, judged, which counts for all of them."""
-        counts = (
-            F.count(F.lit(1)).alias("_episodes"),
-            F.sum("observations").alias("_observations"),
-            F.min("first_at").alias("_since"),
-            F.max("first_at").alias("_until"),
-        )
-        examples = questions.groupBy(_QUESTION).agg(_first(), *counts)
-        spread = ("_episodes", "_observations", "_since", "_until")
-        rows = _collect(examples.select(_QUESTION, "first.*", *spread))
-        predictor, judged = predictor_of(MessageJudge(self.network), rows), JudgedEpisodes()
-        episodes = [episode_of(row) for row in rows]
-        predictor.find_openers(episodes)
-        for row, episode in zip(rows, episodes, strict=True):
-            judged.add(episode, predictor.predict(episode), *(row[name] for name in spread))
-        return _Answers(judged, [row[_QUESTION] for row in rows])
+def _ask(network: EstateNetwork, episodes: DataFrame) -> DataFrame:
+    """Return the episodes with their questions."""
+    rows = _collect(episodes.groupBy(_KEY).agg(_first()).select(_KEY, "first.*"))
+    predictor = predictor_of(MessageJudge(network), rows)
+    varying = [(row[_KEY], *predictor.varies(episode_of(row))) for row in rows]
+    varying_keys = small_side(frame_of_tuples(episodes.sparkSession, varying, _VARYING))
+    # Keys are unique there.
+    varying_episodes = episodes.join(varying_keys, _KEY, how="inner")
+    span = F.size(F.filter("changes", lambda moment: moment <= F.col("first_at")))
+    remainder = F.pmod(spark_forms.hash_dialog_id(F.col("conversation_id")), F.col("picks"))
+    single = F.when(F.col("is_single"), F.struct("conversation_id", "first_at"))
+    question = F.to_json(
+        F.struct(F.col(_KEY), span.alias("span"), remainder.alias("rest"), single.alias("single"))
+    )
+    return varying_episodes.withColumn(_QUESTION, question).drop(*_VARYING.names)
 
 
-@dataclass(frozen=True)
-class _Answers:
-    judged: JudgedEpisodes
-    questions: Sequence[str]
+def _judge(network: EstateNetwork, questions: DataFrame) -> tuple[JudgedEpisodes, DataFrame]:
+    """Judge one episode of each question, which counts for all of them.
 
-    def frame(self, spark: Any) -> DataFrame:
-        """Return the answers by their questions (columns of `_TOLD`)."""
-        predictions, judged = self.judged.predictions, self.judged
-        places = zip(self.questions, judged.prediction_of, judged.group_of, strict=True)
-        return frame_of_tuples(
-            spark, ((question, *predictions[place], group) for question, place, group in places), _TOLD
-        )
+    Return the judged episodes, and the answers by their questions (columns of `_TOLD`).
+    """
+    counts = (
+        F.count(F.lit(1)).alias("_episodes"),
+        F.sum("observations").alias("_observations"),
+        F.min("first_at").alias("_since"),
+        F.max("first_at").alias("_until"),
+    )
+    examples = questions.groupBy(_QUESTION).agg(_first(), *counts)
+    spread = ("_episodes", "_observations", "_since", "_until")
+    rows = _collect(examples.select(_QUESTION, "first.*", *spread))
+    predictor, judged = predictor_of(MessageJudge(network), rows), JudgedEpisodes()
+    episodes = [episode_of(row) for row in rows]
+    predictor.find_openers(episodes)
+    for row, episode in zip(rows, episodes, strict=True):
+        judged.add(episode, predictor.predict(episode), *(row[name] for name in spread))
+    predictions = judged.predictions
+    places = zip(rows, judged.prediction_of, judged.group_of, strict=True)
+    told = ((row[_QUESTION], *predictions[place], group) for row, place, group in places)
+    return judged, frame_of_tuples(questions.sparkSession, told, _TOLD)
 
 
 def _first() -> Column:
@@ -326,17 +308,14 @@ def _collect(rows: DataFrame) -> list[ReadRow]:
     return list(collect(rows).dicts())
 
 
-def _rows(questions: DataFrame, answers: _Answers, causes: Mapping[GroupAnswers, MismatchCause]) -> DataFrame:
-    spark, groups = questions.sparkSession, answers.judged.groups
-    found_causes = [
-        (place, causes[group.answers]) for place, group in enumerate(groups) if group.answers in causes
-    ]
-    named = frame_of_tuples(
-        spark, ((place, str(cause.kind), cause.text) for place, cause in found_causes), _CAUSES
-    )
+def _rows(
+    questions: DataFrame, answers: DataFrame, causes: Sequence[tuple[int, MismatchCause | None]]
+) -> DataFrame:
+    found_causes = ((group, str(cause.kind), cause.text) for group, cause in causes if cause is not None)
+    named = frame_of_tuples(questions.sparkSession, found_causes, _CAUSES)
     # Questions and groups are unique there.
     rows = questions.withColumnsRenamed({old: f"_{old}" for old in EPISODES.names})
-    rows = rows.join(small_side(answers.frame(spark)), _QUESTION, how="inner")
+    rows = rows.join(small_side(answers), _QUESTION, how="inner")
     rows = rows.join(small_side(named), "group", how="left")
     values = {name: F.col(f"_{RENAMED.get(name, name)}") for name in _OF_EPISODES}
     times = {name: F.timestamp_micros(values[name]) for name in ("first_observed_at", "last_observed_at")}
