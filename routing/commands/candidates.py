@@ -14,8 +14,8 @@ from routing.commands.command_context import (
     load,
     moment_or_none,
     opener,
+    tell,
     tell_unfinished,
-    with_notes,
 )
 from routing.config import CANDIDATES, ConfigError
 from routing.errors import EXIT_DONE
@@ -65,10 +65,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     for note in done.notes:
         console.note(note)
     notes = tell_unfinished(opening, console, settings)
-    if options.format == "json":
-        console.result(with_notes(_write_json(done), notes))
-    else:
-        console.document(_make_document(done))
+    tell(options, console, lambda: _write_json(done), lambda: _make_document(done), notes)
     return EXIT_DONE
 
 

@@ -225,6 +225,20 @@ def with_notes(document: str, notes: Sequence[str]) -> str:
     return json.dumps({**json.loads(document), "notes": list(notes)}) if notes else document
 
 
+def tell(
+    options: argparse.Namespace,
+    console: Console,
+    as_json: Callable[[], str],
+    as_document: Callable[[], Document],
+    notes: Sequence[str] = (),
+) -> None:
+    """Print a result in the requested format. ``notes`` are only added to JSON."""
+    if options.format == "json":
+        console.result(with_notes(as_json(), notes))
+    else:
+        console.document(as_document())
+
+
 # The engine of a command.
 
 

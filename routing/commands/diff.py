@@ -16,10 +16,10 @@ from routing.commands.command_context import (
     moment_or_none,
     open_by_choice,
     steps,
+    tell,
     tell_sentences,
     tell_unfinished,
     variables,
-    with_notes,
 )
 from routing.config import Config
 from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError
@@ -91,6 +91,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     leave_pandas_out()
     from routing.views.diff import diffing
     from routing.views.diff.decision_comparison import fails, words_of
+    from routing.views.diff.diff_document import make_document, write_diff
     from routing.views.diff.diffing import diff
 
     words = words_of(options.fail_on)
@@ -108,14 +109,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         done = diff(settings, against, at=at, out=place, opener=opening, progress=progress)
     configs = [settings, against] if isinstance(against, Config) else [settings]
     notes = tell_unfinished(opening, console, *configs)
-    if options.format == "json":
-        from routing.views.diff.diff_document import write_diff
-
-        console.result(with_notes(write_diff(done), notes))
-    else:
-        from routing.views.diff.diff_document import make_document
-
-        console.document(make_document(done))
+    tell(options, console, lambda: write_diff(done), lambda: make_document(done), notes)
     if done.script is not None:
         tell_sentences(console, done.script.rejected, done.script.notes)
         refused = len(done.script.rejected)

@@ -13,8 +13,8 @@ from routing.commands.command_context import (
     add_config,
     load,
     opener,
+    tell,
     tell_unfinished,
-    with_notes,
 )
 from routing.commands.shared_arguments import add_question, question_of, tell_others
 from routing.errors import EXIT_DONE
@@ -51,6 +51,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     question = question or question_of(options)
     leave_pandas_out()
     from routing.cases.question_source import open_tables
+    from routing.views.explain.explain_document import make_document, state_nothing_to_run, write_explanation
     from routing.views.explain.explaining import explain
 
     with console.during("reading"):
@@ -60,18 +61,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
         done = explain(tables, question, as_of=settings.resolve.as_of, clock=clock, exports=options.exports or ())
     notes = tell_unfinished(opening, console, settings)
     tell_others(done.others, console)
-    if options.format == "json":
-        from routing.views.explain.explain_document import write_explanation
-
-        console.result(with_notes(write_explanation(done), notes))
-        return EXIT_DONE
-    from routing.views.explain.explain_document import make_document, state_nothing_to_run
-
-    document = make_document(done)
     if options.format == STATEMENTS_ALONE:
         from routing.render.text import write_sql
 
-        console.result(write_sql(document, state_nothing_to_run(done)))
+        console.result(write_sql(make_document(done), state_nothing_to_run(done)))
     else:
-        console.document(document)
+        tell(options, console, lambda: write_explanation(done), lambda: make_document(done), notes)
     return EXIT_DONE

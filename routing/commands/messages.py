@@ -13,6 +13,7 @@ from routing.commands.command_context import (
     load,
     moment,
     open_by_choice,
+    tell,
 )
 from routing.errors import EXIT_DONE
 from routing.tables.arrow_rows import leave_pandas_out
@@ -73,16 +74,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options)
     leave_pandas_out()
     from routing.views.messages.message_list import list_stored
+    from routing.views.messages.messages_document import make_document, write_messages
 
     with console.during("reading"):
         opener = open_by_choice(settings, options, console)
         done = list_stored(settings, opener, message_query, now=now, clock=datetime.now(timezone.utc))
-    if options.format == "json":
-        from routing.views.messages.messages_document import write_messages
-
-        console.result(write_messages(done, now))
-    else:
-        from routing.views.messages.messages_document import make_document
-
-        console.document(make_document(done))
+    tell(options, console, lambda: write_messages(done, now), lambda: make_document(done))
     return EXIT_DONE

@@ -11,8 +11,8 @@ from routing.commands.command_context import (
     load,
     open_by_choice,
     steps,
+    tell,
     tell_unfinished,
-    with_notes,
 )
 from routing.errors import EXIT_DONE, EXIT_FOUND
 from routing.tables.arrow_rows import leave_pandas_out
@@ -41,7 +41,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Reconcile, write the table, and print the summary."""
     leave_pandas_out()
-    from routing.views.reconcile import reconcile_document
+    from routing.views.reconcile.reconcile_document import as_json, make_document
     from routing.views.reconcile.reconciling import reconcile
 
     settings = load(options)
@@ -52,10 +52,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     for note in done.notes:
         console.note(f"note: {note}", "warning")
     notes = [*tell_unfinished(opening, console, settings), *done.notes]
-    if options.format == "json":
-        console.result(with_notes(reconcile_document.as_json(done), notes))
-    else:
-        console.document(reconcile_document.make_document(done))
+    tell(options, console, lambda: as_json(done), lambda: make_document(done), notes)
     fails = options.fail_under is not None and done.percent is not None and done.percent < options.fail_under
     return EXIT_FOUND if fails else EXIT_DONE
 

@@ -16,8 +16,8 @@ from routing.commands.command_context import (
     moment_or_none,
     open_by_choice,
     opener,
+    tell,
     tell_unfinished,
-    with_notes,
 )
 from routing.commands.shared_arguments import add_question, named_options, question_of, tell_others
 from routing.errors import EXIT_DONE
@@ -64,6 +64,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         return _trace_all(settings, open_by_choice(settings, options, console), options, console)
     opening = opener(settings, options, console)
     from routing.cases.question_source import open_tables
+    from routing.views.trace.trace_document import make_document, write_trace
     from routing.views.trace.tracing import trace
 
     with console.during("reading"):
@@ -71,14 +72,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         done = trace(tables, question, as_of=settings.resolve.as_of, clock=clock, exports=options.exports or ())
     tell_others(done.others, console)
     notes = tell_unfinished(opening, console, settings)
-    if options.format == "json":
-        from routing.views.trace.trace_document import write_trace
-
-        console.result(with_notes(write_trace(done), notes))
-    else:
-        from routing.views.trace.trace_document import make_document
-
-        console.document(make_document(done))
+    tell(options, console, lambda: write_trace(done), lambda: make_document(done), notes)
     return EXIT_DONE
 
 
@@ -105,8 +99,5 @@ def _trace_all(
     for note in done.notes:
         console.note(note)
     notes = tell_unfinished(opening, console, settings)
-    if options.format == "json":
-        console.result(with_notes(write_counts(done), notes))
-    else:
-        console.document(make_counts_document(done))
+    tell(options, console, lambda: write_counts(done), lambda: make_counts_document(done), notes)
     return EXIT_DONE
