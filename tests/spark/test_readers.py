@@ -149,7 +149,8 @@ def test_an_unsupported_view_is_noted_once(
         assert other_notes(routing.run(spark, config, run_id="two", now=NOW)) == []
     assert other_notes(routing.run(spark, config, run_id="three", now=NOW)) == []
     assert spark.table(f"{catalog}.current_routes").count() > 0
-    # An existing view that cannot be replaced is stale, and each run notes this.
+    # An existing view that cannot be replaced is stale after a run that adds rows, and that run notes this.
+    save_estate({"messages": [message(33, "//far")]}, case.folder / "in", files=1)
     with monkeypatch.context() as patch:
         patch.setattr(sql_statements, "show_version", refuse)
         four = routing.run(spark, config, run_id="four", now=NOW.replace(hour=20))

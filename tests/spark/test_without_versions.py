@@ -173,7 +173,7 @@ CHANGES: dict[str, tuple[Callable[[Views], None], str]] = {
     ),
     "a faulty message with a known key": (
         lambda v: v.add("messages", message(8, "//far", conversation_id="none")),
-        "7 messages were read, but 5 resolved and 3 rejected",
+        "7 messages were read, but 5 resolved, 0 unchanged and 3 rejected",
     ),
     "a message fewer": (
         lambda v: v.change("messages", "DELETE FROM {} WHERE message_id = 'm1'"),
