@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from routing.advice import statements
 from routing.advice.remedy import Confidence, Remedy, ready, to_fill_in
-from routing.advice.stuck_messages import StuckMessage
+from routing.advice.stuck_messages import StuckMessage, UsedRoute
 from routing.advice.trouble_catalogue import REASONS
 from routing.cases.estate_addresses import TargetAddress
 from routing.render.phrases import join_words, named
@@ -25,6 +25,10 @@ _LOOKS = {
 _NOT_THERE = (Reason.NO_ROUTE, Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
 AUTO_CREATED = "AutoCreatedLocal"
 """The route to LOCAL that SQL Server puts into each new database."""
+_OWN_ADDRESS = (
+    "SELECT SERVERPROPERTY('MachineName'), port FROM sys.tcp_endpoints WHERE type_desc = 'SERVICE_BROKER';"
+)
+_DEFAULT_RISK = "Other services at that address lose their route: first give each its own route."
 
 
 def deliver_here(stuck: StuckMessage) -> Remedy | None:
@@ -38,6 +42,7 @@ def deliver_here(stuck: StuckMessage) -> Remedy | None:
     is_loop = stuck.verdict.reason is Reason.ROUTING_LOOP
     is_only_here = not any(name != stuck.instance for name, _ in stuck.estate.instances.holders_of(stuck.service))
     is_wrong = is_loop or (is_only_here and route is not None and route.service == stuck.service)
+    is_wrong = is_wrong or (route is not None and is_default(route.name))
     if route is not None and route.kind is AddressKind.NETWORK and is_wrong:
         cause = (
             f"Route {named(route.name)} of {named(search.scope)} leads to {named(route.address)}, but the service"
@@ -58,6 +63,46 @@ def deliver_here(stuck: StuckMessage) -> Remedy | None:
     options_clause = statements.with_clause(stuck.service, broker, LOCAL_ADDRESS)
     created = stuck.create_route(search.scope, options_clause, broker)
     return ready(place, cause, ("Create a LOCAL route for the service.",), created)
+
+
+def is_default(route: str | None) -> bool:
+    """Return True for the name of the route to LOCAL that SQL Server puts into each new database."""
+    return route is not None and text.collated(route) == text.collated(AUTO_CREATED)
+
+
+def restore_default(use: UsedRoute) -> Remedy | None:
+    """Advise ALTER ROUTE for an AutoCreatedLocal that was altered to lead away, and a route for the service.
+
+    Return None if an instance at its address holds the service.
+    """
+    estate, address, service, place, route = use
+    sender = estate.instances.get(place.instance) or SqlInstance(place.instance)
+    if address is None or place.database is None or not is_default(route):
+        return None
+    if any(owner.holders_of(service) for owner in estate.network.owners(address, sender)):
+        return None
+    cause = (
+        f"Somebody altered route {named(route)} of {named(place.database)}: it leads to {named(address)}, and"
+        f" takes all messages without another route, such as those for {named(service)}."
+    )
+    altered = statements.alter_route(route, statements.with_clause(address=LOCAL_ADDRESS))
+    restoring = f"Let {named(route)} lead to LOCAL again."
+    if sender.holders_of(service):
+        return ready(place, cause, (restoring,), altered, risk=_DEFAULT_RISK, confidence=Confidence.LIKELY)
+    holders = sorted({name for name, _ in estate.instances.holders_of(service)})
+    chosen = estate.addresses.choose(holders[0], sender) if len(holders) == 1 else None
+    clause = _options(service, address=chosen)
+    in_use = sender.route_names.get(place.database, frozenset())
+    created = statements.create_route(
+        statements.new_name(service, clause, in_use, is_one_of_many=len(holders) > 1), clause
+    )
+    actions = [restoring, f"Create a route that names {named(service)}."]
+    if chosen is None:
+        actions.append("Find out the address of the instance that holds it.")
+    elif not chosen.is_certain:
+        actions.append(check_short_name(chosen.written, sender.name))
+    build = ready if chosen is not None and chosen.is_certain else to_fill_in
+    return build(place, cause, actions, altered, created, risk=_DEFAULT_RISK, confidence=Confidence.LIKELY)
 
 
 def lead_elsewhere(stuck: StuckMessage) -> Remedy | None:
@@ -210,6 +255,7 @@ def find_address(stuck: StuckMessage) -> Remedy:
     actions = (
         "Find out which instance holds it, and let a route lead there.",
         "Names are compared exactly.",
+        "If the service is gone, END CONVERSATION … WITH CLEANUP ends its dialogs and discards their messages.",
     )
     return lead_to(stuck, None, f"{cause}{_state_matched_route(stuck)}.", actions)
 
@@ -282,6 +328,13 @@ def check_short_name(address: str, instance: str) -> str:
         f"{named(text.host(address))} is a short machine name: check that {named(instance)} finds it, or write the"
         " full name."
     )
+
+
+def ask_for_address(holder: str | None, service: str, broker: str | None) -> str:
+    """Return the action that finds the address of an instance: the query, and the server to run it on."""
+    bound = "" if broker is None else f" with service_broker_guid {broker} in sys.databases"
+    where = f"the server that holds {named(service)}{bound}" if holder is None else named(holder)
+    return f"Run this on {where}: {_OWN_ADDRESS}"
 
 
 def _options(

@@ -17,7 +17,7 @@ from routing.rules.estate import Database, SqlInstance
 from routing.terms import MSDB, MatchingStep
 
 MASTER = "master"
-_ENABLE_AT_ONCE, _NEW_BROKER = "ENABLE_BROKER WITH ROLLBACK IMMEDIATE", "NEW_BROKER WITH ROLLBACK IMMEDIATE"
+_ENABLE_AT_ONCE, NEW_BROKER = "ENABLE_BROKER WITH ROLLBACK IMMEDIATE", "NEW_BROKER WITH ROLLBACK IMMEDIATE"
 _OTHER_ID = "does not match the one in sys.databases"
 _LEAVE_RISK = (
     "Until it is back the database has no replica to fail over to. ROLLBACK IMMEDIATE rolls back the open"
@@ -94,7 +94,7 @@ def _renew_broker(server: ServerEvidence, place: RemedyPlace, database: str, cau
         place,
         f"{cause} {entry.cause}",
         (quote_log(place.instance, lines[0]), *entry.actions),
-        statements.alter_database(database, _NEW_BROKER),
+        statements.alter_database(database, NEW_BROKER),
         risk=f"{NEW_BROKER_RISK} It rolls back all open transactions of the database.",
         confidence=Confidence.LIKELY,
     )
@@ -177,7 +177,7 @@ def _part_copy(database: str) -> tuple[str | None, ...]:
     name = statements.identifier(database)
     return (
         None if name is None else f"If {name} is the copy and needs its own broker:",
-        statements.alter_database(database, _NEW_BROKER),
+        statements.alter_database(database, NEW_BROKER),
         None if name is None else f"If {name} is the copy and needs no broker:",
         statements.alter_database(database, "DISABLE_BROKER WITH ROLLBACK IMMEDIATE"),
     )

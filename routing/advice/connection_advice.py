@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
-from routing.advice.broker_copies import MASTER, enable_database, name_twins
+from routing.advice.address_remedies import ask_for_address
+from routing.advice.broker_copies import MASTER, NEW_BROKER, enable_database, name_twins
 from routing.advice.database_remedies import ANOTHER_OWNER, open_database, open_holder, open_key, own_database
 from routing.advice.dialog_remedies import LIST_CERTIFICATES
 from routing.advice.managed_remedies import refuse_on_managed
@@ -98,9 +99,8 @@ def start_listening(status: ReportedStatus) -> Remedy:
     target = status.find_peer()
     if target is None:
         actions = (*entry.actions, "The statements are for the other side, which these exports do not name.")
-        return server_remedies.listen_at_holder(status) or to_fill_in(
-            RemedyPlace(status.instance, MASTER), cause, actions, _LIST_ENDPOINTS, _START
-        )
+        found = server_remedies.listen_at_holder(status) or server_remedies.lead_to_holder(status)
+        return found or to_fill_in(RemedyPlace(status.instance, MASTER), cause, actions, _LIST_ENDPOINTS, _START)
     place = RemedyPlace(target.name, MASTER)
     if status.has_no_endpoint(target.name):
         lacking = (
@@ -128,8 +128,10 @@ def mend_connection(status: ReportedStatus) -> Remedy:
     remedy = correct_connection(status) or server_remedies.lead_to_holder(status)
     if remedy is not None:
         return remedy
-    entry = status.entry
-    return Remedy(status.place, _at(status), (*_test_each(status), *entry.actions), confidence=Confidence.LIKELY)
+    actions = (*_test_each(status), *status.entry.actions)
+    if status.find_peer() is None:
+        actions += (ask_for_address(server_remedies.find_holder(status), status.service, status.broker),)
+    return Remedy(status.place, _at(status), actions, confidence=Confidence.LIKELY)
 
 
 def _test_each(status: ReportedStatus) -> tuple[str, ...]:
@@ -441,6 +443,25 @@ def enable_target_broker(status: ReportedStatus) -> Remedy:
         return closed
     instance = status.estate.instances[place.instance]
     return enable_database(status.estate, instance, place.database, status.entry.cause)
+
+
+def renew_id(status: ReportedStatus) -> Remedy:
+    """Advise NEW_BROKER, or first ENABLE_BROKER if the export shows that the broker of the database is off."""
+    place, entry = _database_in_text(status) or status.find_target(), status.entry
+    if place is None or place.database is None:
+        return say(status)
+    facts = status.server.database(*place)
+    if facts is not None and facts.is_broker_on is False:
+        instance, cause = status.estate.instances[place.instance], f"The broker of {named(facts.name)} is off."
+        enabled = enable_database(status.estate, instance, facts.name, cause)
+        return replace(enabled, actions=(*enabled.actions, *entry.actions))
+    return to_fill_in(
+        RemedyPlace(place.instance, MASTER),
+        entry.cause,
+        entry.actions,
+        statements.alter_database(place.database, NEW_BROKER),
+        risk=entry.risk,
+    )
 
 
 def enable_own_broker(status: ReportedStatus) -> Remedy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from routing.advice import statements
@@ -16,6 +17,8 @@ _NOT_ON_MANAGED = (
     *("MIRROR_ADDRESS", "N'TRANSPORT'"),
 )
 _CHANGES = ("ALTER ", "CREATE ", "DROP ", "END CONVERSATION", "GRANT ", "REVOKE ")
+_ALTERED = re.compile(r"(?:\bALTER DATABASE |\bON DATABASE::)\[((?:[^\]]|\]\]){1,128})\]")
+_OPENING = ("READ_WRITE", "MULTI_USER")
 _ON_AZURE = "no statement makes it send or take messages."
 _LEAVE_AZURE = (
     "Move the database to a managed instance or to SQL Server.",
@@ -84,19 +87,23 @@ def allow(server: ServerEvidence, remedy: Remedy) -> Remedy:
     if server.is_managed(remedy.instance) and any(words in statement for words in _NOT_ON_MANAGED):
         note = f"{named(remedy.instance)} is a Managed Instance, which does not support the statement for it."
         return replace(remedy, actions=(*remedy.actions, note), statement=None, is_complete=False)
-    why = _refuse_change(server, *remedy.place) if any(words in statement for words in _CHANGES) else None
+    is_change = any(words in statement for words in _CHANGES)
+    altered = [name.replace("]]", "]") for name in _ALTERED.findall(statement)] or [remedy.place.database]
+    refusals = (_refuse_change(server, remedy.instance, name, statement) for name in altered if is_change)
+    why = next(filter(None, refusals), None)
     if why is None:
         return remedy
     shown = statements.as_comment(statement) if remedy.is_complete else statement
     return replace(remedy, actions=(*remedy.actions, why), statement=shown, is_complete=False)
 
 
-def _refuse_change(server: ServerEvidence, instance: str, database: str | None) -> str | None:
+def _refuse_change(server: ServerEvidence, instance: str, database: str | None, statement: str) -> str | None:
     """Return a sentence on a database that takes no changes, or None for any other."""
     facts = server.database(instance, database)
     if facts is None or database is None:
         return None
     if server.is_secondary(instance, facts.name):
         return f"{named(database)} of {named(instance)} is a secondary replica: run the statement at the primary."
-    is_read_only = facts.is_read_only and not facts.is_closed
+    is_opened = any(option in statement for option in _OPENING)
+    is_read_only = facts.is_read_only and not facts.is_closed and not is_opened
     return f"{named(database)} is read-only: the statement needs it to be writable." if is_read_only else None

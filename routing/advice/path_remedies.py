@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
-from routing.advice.address_remedies import correct_address, is_wrong_address, lead_past
+from routing.advice.address_remedies import (
+    ask_for_address,
+    correct_address,
+    is_wrong_address,
+    lead_past,
+    lead_to,
+    restore_default,
+)
 from routing.advice.broker_copies import COPY_RISK, part_copies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.route_remedies import pin_anew
-from routing.advice.server_remedies import lead_to_listener, lead_to_principal
+from routing.advice.server_remedies import lead_to_principal, leave_replica
 from routing.advice.service_remedies import look_for_queue
-from routing.advice.silence_remedies import SilentMessages, find_causes, say_outdated, with_next_steps
-from routing.advice.stuck_messages import TSQL_PORT, AdviceEstate, SentMessage, StuckMessage
+from routing.advice.silence_remedies import SilentMessages, find_causes, has_arrived, say_outdated, with_next_steps
+from routing.advice.stuck_messages import TSQL_PORT, AdviceEstate, SentMessage, StuckMessage, UsedRoute
+from routing.cases.estate_addresses import is_ip
 from routing.cases.missing_knowledge import MissingKnowledge, gaps_on
 from routing.cases.near_misses import NearMiss
 from routing.render.phrases import named
@@ -88,6 +96,11 @@ def find_silence_remedies(path: JudgedPath | None, sent: SentMessage, silent: Si
     wrong_ports = find_wrong_ports(path.return_paths, sent, estate)
     if wrong_ports:
         return [*wrong_ports, *(cause for cause in causes if cause.statement is not None)]
+    is_explained = any(cause.statement is not None for cause in causes)
+    may_return_wrong = has_arrived(silent) or not causes
+    returns = _correct_returns(path, sent, estate) if may_return_wrong and not is_explained else []
+    if returns:
+        return returns
     if causes:
         return [_check_return_address(path, cause) for cause in causes]
     outdated = {gap.instance: None for gap in gaps_on(path) if gap.missing is MissingKnowledge.OUTDATED}
@@ -112,6 +125,32 @@ def _look_further(silent: SilentMessages) -> Remedy:
 
 def _export_further(silent: SilentMessages) -> Remedy:
     return Remedy(silent.sender, _SILENCE_CAUSE, _SILENCE_ACTIONS)
+
+
+def _correct_returns(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
+    """Correct routes that lead acknowledgements to a host that no known instance has."""
+    unknown = [
+        return_path
+        for return_path in path.return_paths
+        if return_path.hop_path.ending is Ending.LEFT_ESTATE
+        and not is_ip(text.host(return_path.hop_path.address))
+        and estate.find_instance_of_host(return_path.hop_path.address) is None
+    ]
+    remedies: dict[Remedy, None] = {}
+    for return_path in unknown:
+        stuck = _describe_at(return_path, -1, sent, estate)
+        address, shown = stuck.address_of(sent.instance), named(return_path.hop_path.address)
+        cause = (
+            f"Route {named(stuck.verdict.route_name)} of {named(stuck.last.scope)} on {named(stuck.instance)}"
+            f" leads the acknowledgements to {shown}, which no known instance has. The sender is"
+            f" {named(sent.instance)}."
+        )
+        actions = [f"If {shown} is another name of the sender or a forwarder, check its port and the firewall."]
+        if address is None:
+            actions.append(ask_for_address(sent.instance, sent.from_service or "", None))
+        remedy = lead_to(stuck, address, cause, actions)
+        remedies[remedy.with_confidence_at_most(Confidence.LIKELY)] = None
+    return list(remedies)
 
 
 def _check_return_address(path: JudgedPath, cause: Remedy) -> Remedy:
@@ -187,8 +226,11 @@ def _remedies_of(
     before = None if number == 0 else describe(number - 1)
     if before is not None:
         route, source = before.verdict.route_name, RemedyPlace(before.instance, before.scope)
-        at_replica = lead_to_listener(estate, stuck.instance, source, route) or (
-            None if possible_path.is_return else lead_to_principal(estate, stuck.instance, before)
+        use = UsedRoute(estate, before.verdict.address, stuck.service, source, route)
+        at_replica = leave_replica(use, stuck.instance) or (
+            restore_default(use)
+            if possible_path.is_return
+            else restore_default(use) or lead_to_principal(estate, stuck.instance, before)
         )
         if at_replica is not None:
             yield stuck, at_replica

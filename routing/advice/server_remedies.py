@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from routing.advice import statements
-from routing.advice.address_remedies import check_short_name
+from routing.advice.address_remedies import ask_for_address, check_short_name
 from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, correct_route, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
@@ -22,6 +22,7 @@ from routing.cases.estate_addresses import EstateAddresses, is_ip
 from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named, quote_log
 from routing.rules import text
+from routing.rules.estate import AddressKind
 from routing.terms import LOOPBACK_HOSTS
 
 PORT_RISK = "The endpoint closes its connections for a moment, and SQL Server connects again by itself."
@@ -283,12 +284,12 @@ def listen_on_all(status: ReportedStatus, instance: str) -> Remedy | None:
 
 def listen_at_holder(status: ReportedStatus) -> Remedy | None:
     """Return ALTER ENDPOINT for the only instance with the service, if the route has another IP address."""
-    holder = _find_holder(status) if is_ip(text.host(status.address)) else None
+    holder = find_holder(status) if is_ip(text.host(status.address)) else None
     remedy = None if holder is None else listen_on_all(status, holder)
     return None if remedy is None else remedy.with_confidence_at_most(Confidence.TO_BE_CHECKED)
 
 
-def _find_holder(status: ReportedStatus) -> str | None:
+def find_holder(status: ReportedStatus) -> str | None:
     """Return the only known instance with the service beside the sender's, or None."""
     holders = {name for name, _ in status.estate.instances.holders_of(status.service, status.broker)}
     holders.discard(status.instance)
@@ -318,20 +319,52 @@ def free_endpoint(server: ServerEvidence, instance: str) -> Remedy | None:
 
 
 def lead_to_holder(status: ReportedStatus) -> Remedy | None:
-    """Advise ALTER ROUTE to the only known instance with the service, if the host of the route has no name."""
-    if status.trouble is not StatusTrouble.NAME_NOT_RESOLVED or status.supposed is None or status.find_peer():
+    """Advise ALTER ROUTE to the instance with the service, if no known instance has the route's address."""
+    if status.supposed is None or status.address is None or is_ip(text.host(status.address)) or status.find_peer():
         return None
-    holder = _find_holder(status)
+    holder, is_unnamed = find_holder(status), status.trouble is StatusTrouble.NAME_NOT_RESOLVED
+    if len(status.supposed.addresses) > 1 and not is_unnamed:
+        return None
     address = None if holder is None else status.estate.find_endpoint_address(holder)
-    if holder is None or address is None:
+    found = f"The service is in {named(holder)}, which the route does not name by its host and port."
+    if address is None:
+        address = _find_other_address(status)
+        found = f"Another route for the service leads to {named(address)}."
+    if address is None and not is_unnamed:
         return None
-    cause = (
-        f"The sending server cannot resolve the host name in {named(status.address)}. The service is in"
-        f" {named(holder)}, which the route does not name by its host and port."
+    if address is None:
+        found = f"These exports do not show the address of {named(holder or status.service)}."
+    why = "The sending server cannot resolve the host name in" if is_unnamed else "Nothing answers at"
+    actions = [f"Correct route {named(status.route)}, or the name in the DNS."]
+    if not is_unnamed:
+        actions = [f"Correct route {named(status.route)} if its host is another one.", *status.entry.actions]
+    if address is None:
+        actions.append(ask_for_address(holder, status.service, status.broker))
+    return correct_route(
+        status.route_place,
+        status.route,
+        statements.lead_to(None, None) if address is None else statements.with_clause(address=address),
+        f"{why} {named(status.address)}. {found}",
+        *actions,
+        is_open=address is None or not is_unnamed,
     )
-    action = f"Correct route {named(status.route)}, or the name in the DNS."
-    clause = statements.with_clause(address=address)
-    return correct_route(status.route_place, status.route, clause, cause, action)
+
+
+def _find_other_address(status: ReportedStatus) -> str | None:
+    """Return the only other address that known routes have for the service, or None."""
+    routes = (
+        route
+        for instance in status.estate.instances.values()
+        for by_service in instance.routes.values()
+        for route in by_service.get(status.service, ())
+    )
+    addresses = {
+        route.compared: route.address
+        for route in routes
+        if route.kind is AddressKind.NETWORK and route.broker in (None, status.broker)
+    }
+    addresses.pop(text.comparable_address(status.address or ""), None)
+    return addresses.popitem()[1] if len(addresses) == 1 else None
 
 
 def lead_from_loopback(use: UsedRoute) -> Remedy | None:
@@ -434,11 +467,14 @@ def complete_addresses(server: ServerEvidence, addresses: EstateAddresses) -> Es
     return EstateAddresses(completed, addresses.list_routes())
 
 
-def lead_to_listener(estate: AdviceEstate, reached: str, sender: RemedyPlace, route: str | None) -> Remedy | None:
-    """Advise ALTER ROUTE to the listener if a route of the sender leads to a secondary replica."""
+def leave_replica(use: UsedRoute, reached: str) -> Remedy | None:
+    """Advise ALTER ROUTE to the listener if a route leads to a secondary replica of the service's database."""
+    estate, _, service, sender, route = use
     server = estate.server
     if reached not in server.secondaries():
-        return None
+        holders = estate.instances[reached].holders_of(service)
+        in_group = [holder.name for holder in holders if server.is_secondary(reached, holder.name)]
+        return _leave_database(RemedyPlace(reached, in_group[0]), use) if in_group else None
     listener, endpoint = server.listeners_of(reached)[0], server.endpoint(reached)
     port = None if endpoint is None else endpoint.port
     cause = (
@@ -459,18 +495,19 @@ def follow_primary(status: ReportedStatus) -> Remedy | None:
     target = status.find_target_instance()
     if target is None or status.supposed is None:
         return None
-    return lead_to_listener(status.estate, target.name, status.route_place, status.route)
+    return leave_replica(status.on_route, target.name)
 
 
 def leave_secondary(status: ReportedStatus, place: RemedyPlace) -> Remedy | None:
     """Advise a route to the listener if the target's database is a secondary replica of an availability group."""
     if find_numbers(status.status_text.text or "").isdisjoint(_OF_SECONDARIES):
         return None
-    return follow_primary(status) or leave_replica(place, status.route_place, status.route, status.address)
+    return follow_primary(status) or _leave_database(place, status.on_route)
 
 
-def leave_replica(place: RemedyPlace, sender: RemedyPlace, route: str | None, address: str | None) -> Remedy:
+def _leave_database(place: RemedyPlace, use: UsedRoute) -> Remedy:
     """Advise a route to the listener, whose name is not known, of the group of a secondary replica."""
+    _, address, _, sender, route = use
     cause = (
         f"{named(place.database)} of {named(place.instance)} is a secondary replica of an availability group,"
         " which takes no messages."

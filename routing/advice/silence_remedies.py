@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
+from routing.advice.address_remedies import restore_default
 from routing.advice.broker_copies import name_twins
 from routing.advice.database_remedies import open_database, open_holder, own_database
 from routing.advice.handshake_remedies import compare_certificates
@@ -14,7 +15,6 @@ from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.send_remedies import grant_missing_send, list_senders
 from routing.advice.server_remedies import (
     lead_from_loopback,
-    lead_to_listener,
     lead_to_neighbour,
     leave_replica,
     link_express,
@@ -66,23 +66,19 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
         at_address = correct_managed_port(silent.estate.server, *route) or _look_at_address(silent)
         return [] if at_address is None else [at_address]
     server = silent.estate.server
-    queue = server.queue_of(*target, silent.service)
-    facts = server.database(*target)
+    queue, arrived = server.queue_of(*target, silent.service), has_arrived(silent)
     is_direct = [owner.name for owner in _owners(silent)] == [target.instance] != [silent.sender.instance]
     sent = silent.sender, target, silent.service, silent.from_service
-    has_arrived = _count_arrived(silent, target) > 0
-    at_replica = facts is not None and facts.is_in_group and is_direct
-    is_left = at_replica and server.is_secondary(target.instance, target.database)
+    use = UsedRoute(silent.estate, silent.address, silent.service, silent.sender, silent.route)
     remedies = (
-        lead_to_listener(silent.estate, target.instance, silent.sender, silent.route) if at_replica else None,
-        leave_replica(target, silent.sender, silent.route, silent.address) if is_left else None,
+        leave_replica(use, target.instance) if is_direct else None,
         None if queue is None else turn_on(server, target, queue, silent.service),
         open_database(server, target),
         own_database(server, target),
         correct_managed_port(server, silent.sender, silent.route, silent.address),
-        _mend_endpoints(silent, target) if is_direct and not has_arrived else None,
+        _mend_endpoints(silent, target) if is_direct and not arrived else None,
         link_express(server, silent.sender.instance, target.instance),
-        None if has_arrived else grant_missing_send(server, *sent),
+        None if arrived else grant_missing_send(server, *sent),
         None if queue is None else read_queue(server, target, queue),
         _say_arrived(silent, target),
     )
@@ -127,10 +123,10 @@ def say_outdated(silent: SilentMessages, instance: str) -> Remedy:
 
 def _look_at_address(silent: SilentMessages) -> Remedy | None:
     """Return the remedy for an address of a secondary replica, a closed database or another instance."""
-    estate, sender = silent.estate, silent.sender
-    owners = _owners(silent)
+    estate, owners = silent.estate, _owners(silent)
+    use = UsedRoute(estate, silent.address, silent.service, silent.sender, silent.route)
     for owner in owners:
-        at_replica = lead_to_listener(estate, owner.name, sender, silent.route)
+        at_replica = leave_replica(use, owner.name)
         if at_replica is not None:
             return at_replica
     for owner in owners:
@@ -139,8 +135,7 @@ def _look_at_address(silent: SilentMessages) -> Remedy | None:
         closed = open_holder(estate.server, owner.name, silent.service)
         if closed is not None:
             return closed
-    use = UsedRoute(estate, silent.address, silent.service, sender, silent.route)
-    return lead_from_loopback(use) or part_endpoints(use) or lead_to_neighbour(use)
+    return restore_default(use) or lead_from_loopback(use) or part_endpoints(use) or lead_to_neighbour(use)
 
 
 def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:
@@ -191,6 +186,11 @@ def _owners(silent: SilentMessages) -> list[SqlInstance]:
     owners = estate.network.owners(silent.address, sending_instance)
     on_machine = None if owners else estate.find_instance_of_host(silent.address)
     return [*owners, *([] if on_machine is None else [on_machine])]
+
+
+def has_arrived(silent: SilentMessages) -> bool:
+    """Return True if the target is known to have the dialog of a message."""
+    return silent.target is not None and _count_arrived(silent, silent.target) > 0
 
 
 def _count_arrived(silent: SilentMessages, target: RemedyPlace) -> int:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from routing.advice import connection_advice, dialog_remedies
+from routing.advice.address_remedies import restore_default
 from routing.advice.broker_copies import part_twins
 from routing.advice.path_remedies import by_route
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.send_remedies import grant_access, grant_send
-from routing.advice.server_remedies import lead_from_loopback
+from routing.advice.server_remedies import follow_primary, lead_from_loopback
 from routing.advice.service_remedies import end_conversations, end_dead_dialog
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import CONNECTION_TROUBLES, StatusTrouble, find_trouble
@@ -36,6 +37,14 @@ _NOT_FOUND = (
     *(StatusTrouble.NO_ROUTE, StatusTrouble.SERVICE_NOT_HERE, StatusTrouble.BROKER_NOT_HERE),
     *(StatusTrouble.NOT_TAKEN_THERE, StatusTrouble.UNREAD),
 )
+_AT_TARGET = (
+    *(StatusTrouble.OWNER_NOT_VALID, StatusTrouble.MASTER_KEY_CLOSED, StatusTrouble.QUEUE_OFF),
+    *(StatusTrouble.TARGET_BROKER_OFF, StatusTrouble.TARGET_DATABASE_CLOSED, StatusTrouble.TARGET_EXCEPTION),
+    StatusTrouble.NOT_TAKEN_THERE,
+)
+"""The troubles of a database that a secondary replica may have instead of the primary."""
+_SHOWN_BY_PATHS = (StatusTrouble.NOT_TAKEN_THERE, StatusTrouble.ID_DIFFERS)
+"""What a destination lacks, which a failing path shows as well."""
 EXPORT_AGAIN = (
     "If the status stays, SQL Server routes differently than these exports say: export the routes of the sending"
     " database and of msdb, sys.databases and sys.services again, all at one time, and compare."
@@ -51,9 +60,9 @@ def answer_status(status: ReportedStatus) -> Remedy:
         dead = end_dead_dialog(status.server, status.place, status.service)
         if dead is not None:
             return dead
-    from_loopback = _lead_from_loopback(status)
-    if from_loopback is not None:
-        return from_loopback
+    rerouted = _correct_destination(status)
+    if rerouted is not None:
+        return rerouted
     remedy = _answer_by_routes(status)
     is_explained = status.trouble is StatusTrouble.PASSING and remedy.statement is not None
     if is_explained or not says_otherwise(status):
@@ -79,11 +88,13 @@ def _answer_by_routes(status: ReportedStatus) -> Remedy:
     return next((other for other in map(answer, others) if other.is_complete), remedy)
 
 
-def _lead_from_loopback(status: ReportedStatus) -> Remedy | None:
-    sends = status.trouble in _NOT_FOUND or status.trouble in CONNECTION_TROUBLES
-    if status.supposed is None or status.supposed.outcome != Outcome.SENT or not sends:
+def _correct_destination(status: ReportedStatus) -> Remedy | None:
+    """Advise on a route to an instance that cannot take the messages, or return None for any other."""
+    if status.supposed is None or status.supposed.outcome != Outcome.SENT:
         return None
-    return lead_from_loopback(status.on_route)
+    sends = status.trouble in _NOT_FOUND or status.trouble in CONNECTION_TROUBLES
+    rerouted = (restore_default(status.on_route) or lead_from_loopback(status.on_route)) if sends else None
+    return rerouted or (follow_primary(status) if status.trouble in _AT_TARGET else None)
 
 
 def says_otherwise(status: ReportedStatus) -> bool:
@@ -123,8 +134,7 @@ def answer_reported(status: ReportedStatus, *, is_failing: bool, has_remedy: boo
     """
     missing_endpoint = make_endpoint(status)
     answers = [] if missing_endpoint is None else [missing_endpoint]
-    # The path already shows what the destination lacks.
-    is_shown = is_failing and status.trouble is StatusTrouble.NOT_TAKEN_THERE
+    is_shown = is_failing and status.trouble in _SHOWN_BY_PATHS
     if not is_shown and needs_answer(status.verdict, status.status_text, status.scope, has_remedy=has_remedy):
         answers.append(answer_status(status))
     return answers
@@ -187,10 +197,13 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.QUEUE_OFF: connection_advice.turn_queue_on,
     StatusTrouble.TARGET_BROKER_OFF: connection_advice.enable_target_broker,
     StatusTrouble.TARGET_FULL: connection_advice.say_at_target,
+    StatusTrouble.TARGET_DAMAGED: connection_advice.say_at_target,
+    StatusTrouble.NO_MEMORY: connection_advice.say_at_target,
     StatusTrouble.TARGET_EXCEPTION: connection_advice.say_at_target,
     StatusTrouble.CONTRACT_NOT_TAKEN: connection_advice.say_at_target,
     StatusTrouble.LICENSE: connection_advice.say_at_target,
     StatusTrouble.MESSAGE_REFUSED: connection_advice.say_at_target,
+    StatusTrouble.ID_DIFFERS: connection_advice.renew_id,
     StatusTrouble.DOUBLED_ID: _part_twins,
     StatusTrouble.SERVICE_GONE: _end_dialogs,
     StatusTrouble.CONVERSATION_ENDED: _end_dialogs,
@@ -252,10 +265,9 @@ class StatusAdviser:
             ):
                 continue
             lacking = None
+            if is_failing and trouble in _SHOWN_BY_PATHS:
+                continue
             if trouble is StatusTrouble.NOT_TAKEN_THERE:
-                if is_failing:
-                    # The path already shows what the destination lacks.
-                    continue
                 lacking = self._mend_target(result)
             of = contradicting if result.case.is_contradicted else counts
             of[lacking or answer_status(self._reported(result, trouble, status_text))] += len(alike)

@@ -7,7 +7,7 @@ language. Only the reason for a rejected certificate is read in words.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from routing.rules.observed import REFUSALS
@@ -51,6 +51,8 @@ class StatusTrouble(Word):
     TARGET_BROKER_OFF = "TARGET_BROKER_OFF"
     TARGET_DATABASE_CLOSED = "TARGET_DATABASE_CLOSED"
     TARGET_FULL = "TARGET_FULL"
+    TARGET_DAMAGED = "TARGET_DAMAGED"
+    NO_MEMORY = "NO_MEMORY"
     TARGET_EXCEPTION = "TARGET_EXCEPTION"
     CONTRACT_NOT_TAKEN = "CONTRACT_NOT_TAKEN"
     LICENSE = "LICENSE"
@@ -111,11 +113,13 @@ _NETWORK = (64, 121, 1231, 1232, 1236, 10050, 10051, 10052, 10060, 10064, 10065,
 _OF_CONNECTIONS = frozenset([*_REFUSED, *_CLOSED, *_NAME, *_NETWORK])
 _OF_OWNER = (916, 15404, 15406, 15517, 33009, 33019)
 _OF_MASTER_KEY = (15315, 15466, 15581)
-_OF_SPACE = (1101, 1105, 9002)
+_OF_SPACE = (1101, 1105, 5144, 5149, 9002)
+_OF_DAMAGE = (605, 823, 824, 825, 5242, 5243)
+_OF_MEMORY = (701, 802, 1204, 8645, 8651)
 _OF_CLOSED = (921, 922, 924, 926, 927, 942, 945, 952, 954, 976, 978, 983, 3906, 9001)
 _OF_LOCKS = (1205, 1222)
-_EXCEPTION = 28005
-"""The number of an exception. The number that it wraps names the error."""
+_WRAPPING = (9736, 28005)
+"""The numbers of errors that wrap another one. The first number in their text names that error."""
 
 CAUSES = (
     StatusCause(StatusTrouble.NO_ROUTE, (9750, 9793)),
@@ -137,14 +141,16 @@ CAUSES = (
     StatusCause(StatusTrouble.CLOSED_BY_OTHER_SIDE, (9642, 9757, 9758, 28028)),
     StatusCause(StatusTrouble.NETWORK_FAILS, (*_CONNECTING, 28071)),
     StatusCause(StatusTrouble.CONNECTION_REPLACED, (28032, 28033, 28098)),
-    StatusCause(StatusTrouble.OWNER_NOT_VALID, (_EXCEPTION, *_OF_OWNER), inner=_OF_OWNER),
-    StatusCause(StatusTrouble.MASTER_KEY_CLOSED, (_EXCEPTION, *_OF_MASTER_KEY), inner=_OF_MASTER_KEY),
-    StatusCause(StatusTrouble.QUEUE_OFF, (_EXCEPTION,), inner=(9617,)),
-    StatusCause(StatusTrouble.TARGET_FULL, (_EXCEPTION,), inner=_OF_SPACE),
-    StatusCause(StatusTrouble.TARGET_DATABASE_CLOSED, (_EXCEPTION,), inner=_OF_CLOSED),
-    StatusCause(StatusTrouble.QUEUE_BUSY, (_EXCEPTION,), inner=_OF_LOCKS),
-    StatusCause(StatusTrouble.NO_PERMISSION, (_EXCEPTION,), inner=(229,), marks=("the send permission",)),
-    StatusCause(StatusTrouble.TARGET_EXCEPTION, (_EXCEPTION,)),
+    StatusCause(StatusTrouble.OWNER_NOT_VALID, (*_WRAPPING, *_OF_OWNER), inner=_OF_OWNER),
+    StatusCause(StatusTrouble.MASTER_KEY_CLOSED, (*_WRAPPING, *_OF_MASTER_KEY), inner=_OF_MASTER_KEY),
+    StatusCause(StatusTrouble.QUEUE_OFF, _WRAPPING, inner=(9617,)),
+    StatusCause(StatusTrouble.TARGET_FULL, _WRAPPING, inner=_OF_SPACE),
+    StatusCause(StatusTrouble.TARGET_DAMAGED, _WRAPPING, inner=_OF_DAMAGE),
+    StatusCause(StatusTrouble.NO_MEMORY, _WRAPPING, inner=_OF_MEMORY),
+    StatusCause(StatusTrouble.TARGET_DATABASE_CLOSED, _WRAPPING, inner=_OF_CLOSED),
+    StatusCause(StatusTrouble.QUEUE_BUSY, _WRAPPING, inner=_OF_LOCKS),
+    StatusCause(StatusTrouble.NO_PERMISSION, _WRAPPING, inner=(229,), marks=("the send permission",)),
+    StatusCause(StatusTrouble.TARGET_EXCEPTION, (28005,)),
     StatusCause(StatusTrouble.QUEUE_OFF, (9617, 11219)),
     StatusCause(StatusTrouble.QUEUE_BUSY, (9749,)),
     StatusCause(StatusTrouble.NO_SESSION_KEY, (9652, 28050, 28051, 28054)),
@@ -199,10 +205,16 @@ def find_trouble(number: int | None, text: str | None) -> StatusTrouble | None:
         if find_system_numbers(text).isdisjoint(_OF_CONNECTIONS):
             return StatusTrouble.UNREAD
         number = _CONNECTING[0]
-    named = {number, *find_numbers(text)}
+    named = {number, *find_system_numbers(text), *_find_first(number, text)}
     lowered = text.lower()
     rows = (row.trouble for row in CAUSES if row.is_of(number, named, lowered))
     return next(rows, StatusTrouble.OTHER_NUMBER)
+
+
+def _find_first(number: int, text: str) -> Sequence[int]:
+    """Return the first number of a text that may be an exception's, except the status's own number."""
+    numbers = map(int, _STANDING_ALONE.findall(text))
+    return [next((one for one in numbers if one != number), number)]
 
 
 def find_system_numbers(text: str) -> set[int]:

@@ -299,6 +299,14 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Free space there, or let the file grow. For a full log, read log_reuse_wait_desc in sys.databases.",
         "Then wait: SQL Server tries again by itself.",
     ),
+    StatusTrouble.TARGET_DAMAGED: _entry(
+        "Pages of the target's database are damaged.",
+        "Run DBCC CHECKDB there, and restore from a backup.",
+    ),
+    StatusTrouble.NO_MEMORY: _entry(
+        "The target's instance has too little memory.",
+        "Raise max server memory there, or stop other work.",
+    ),
     StatusTrouble.TARGET_EXCEPTION: _entry(
         "An exception at the target queue holds the message back.",
         "Read the text: it names the exception, and its end gives the solution.",
@@ -324,7 +332,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     ),
     StatusTrouble.ID_DIFFERS: _entry(
         "The broker instance in the database differs from that in sys.databases.",
-        "Run NEW_BROKER for the database.",
+        "Run NEW_BROKER for the database if ENABLE_BROKER fails with error 9776.",
         risk=NEW_BROKER_RISK,
     ),
     StatusTrouble.RESTORED: _entry(

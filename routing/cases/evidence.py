@@ -14,8 +14,9 @@ from routing.cases.server_evidence import NO_EVIDENCE, ServerEvidence, collect_e
 from routing.cases.server_facts import is_endpoint
 from routing.errors import InputError, join_bounded, quote
 from routing.importing.catalog import CatalogExport, StandIns, cover
+from routing.importing.catalog.replicas import leave_copies_out
 from routing.importing.catalog.views import QUEUE
-from routing.importing.covered_rows import CoveredRows, Doubt, ImportResult, Unit, unit_of
+from routing.importing.covered_rows import CoveredRows, Doubt, ImportResult, Unit
 from routing.importing.import_faults import find_exports_to_come, find_scripts_to_come
 from routing.importing.import_files import on_this_disk
 from routing.importing.script_rows import ROUTES, apply_all, rows_of, say_nothing, state_of
@@ -257,6 +258,7 @@ def weigh(
     doubts = {view: frozenset(doubts_of_view) for view, doubts_of_view in export.doubts.items()}
     notes = _note_future_times(export, scripts, options)
     refused_messages = export.rejected_of[QUEUE]
+    leave_copies_out(export)
     covered = cover(export, NameSpelling(), options.addresses)
     if export.rows and not covered.instances:
         raise no_row(covered.rejected)
@@ -345,17 +347,8 @@ def _of_exports(
     )
     server = collect_evidence(export.rows, covered.units, rows["dialogs"])
     rows["instances"] = _without_listeners(rows["instances"], server)
-    copied = {unit for unit in covered.units.get(QUEUE, ()) if server.is_copied(unit)}
-    for key in ("messages", "observed_routing") if copied else ():
-        rows[key] = [row for row in rows[key] if unit_of(row) not in copied]
-    without_endpoint = tuple(row for row in covered.without_endpoint if unit_of(row) not in copied)
-    log = replace(log, notes=(*log.notes, *map(_note_copied, sorted(copied, key=str))))
+    without_endpoint = tuple(covered.without_endpoint)
     return FileEvidence(rows, without_endpoint, views, log, spots_of_export(export.rows), server=server)
-
-
-def _note_copied(unit: Unit) -> str:
-    where = f"{quote(unit[0])}, database {quote(unit[1] or '')}"
-    return f"{where} is a secondary replica: its messages are counted once, at the primary"
 
 
 def _without_listeners(rows: Sequence[TableRow], server: ServerEvidence) -> list[TableRow]:

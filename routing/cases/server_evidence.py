@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
@@ -35,6 +35,7 @@ from routing.cases.server_facts import (
 )
 from routing.groups import group_pairs
 from routing.importing.catalog.covering import list_queues
+from routing.importing.catalog.replicas import Replicas, is_readable
 from routing.importing.catalog.typed_rows import MARKER
 from routing.importing.catalog.views import QUEUE
 from routing.importing.covered_rows import Unit, unit_of
@@ -48,7 +49,6 @@ _WITHOUT_BROKER = (5, 6, 11)
 """The engine editions of Azure SQL Database and Azure Synapse."""
 _KEPT = ("databases", "service_broker_endpoints", "tcp_endpoints", "services", *TELLS)
 _ALGORITHMS = frozenset(["NONE", "RC4", "AES"])
-_NO_BROKER = "00000000-0000-0000-0000-000000000000"
 
 
 class WaitingKey(NamedTuple):
@@ -265,27 +265,17 @@ class ServerEvidence:
 
     def secondaries(self) -> Collection[str]:
         """Return the instances that are known to hold a group's databases as a secondary replica."""
-        in_groups = ((place[0], facts) for place, facts in self._databases.items() if facts.is_in_group)
-        closed = {instance for instance, facts in in_groups if not facts.is_readable}
+        roles, closed = self._replicas.roles, self._replicas.closed
         return {
             name
             for listener in self._listeners.values()
             for name in listener.replicas
-            if name != listener.primary
-            and (listener.primary or name in closed or self._roles.get(name) == "SECONDARY")
+            if name != listener.primary and (listener.primary or name in closed or roles.get(name) == "SECONDARY")
         }
 
     @cached_property
-    def _roles(self) -> Mapping[str, str | None]:
-        """The role of each instance in its groups, of those with a single one."""
-        rows = (row for row in self.rows.get("availability_replicas", ()) if row["is_local"])
-        roles = group_pairs(dict.fromkeys((row["instance_name"], row["role_desc"]) for row in rows))
-        return {instance: of_instance[0] for instance, of_instance in roles.items() if len(of_instance) == 1}
-
-    def is_copied(self, unit: Unit) -> bool:
-        """Return True if a secondary replica's database repeats the queues that its primary exported."""
-        primary = self._primaries.get(unit)
-        return primary not in (None, unit[0]) and (primary, unit[1]) in self.units.get(QUEUE, {})
+    def _replicas(self) -> Replicas:
+        return Replicas(self.rows)
 
     def are_replicas(self, one: Unit, other: Unit) -> bool:
         """Return True if two databases are known to be replicas of one database of an availability group."""
@@ -296,20 +286,11 @@ class ServerEvidence:
 
     def is_secondary(self, instance: str, database: str) -> bool:
         """Return True if a database is known to be the secondary replica of another instance's."""
-        if (instance, database) not in self._primaries:
+        primaries, roles = self._replicas.primaries, self._replicas.roles
+        if (instance, database) not in primaries:
             return False
-        primary = self._primaries[instance, database]
-        return self._roles.get(instance) == "SECONDARY" if primary is None else primary != instance
-
-    @cached_property
-    def _primaries(self) -> Mapping[Unit, str | None]:
-        """The instance with the primary replica of each database of an availability group."""
-        in_groups = (
-            (facts.group_database_id, unit) for unit, facts in self.databases.items() if facts.is_in_group
-        )
-        replicas = group_pairs(in_groups).values()
-        of_groups = ((units, self._find_primary([name for name, _ in units])) for units in replicas)
-        return {unit: primary for units, primary in of_groups for unit in units}
+        primary = primaries[instance, database]
+        return roles.get(instance) == "SECONDARY" if primary is None else primary != instance
 
     def is_primary(self, instance: str) -> bool:
         """Return True if an instance is known to be the primary replica of a group."""
@@ -423,7 +404,7 @@ class ServerEvidence:
                 row["group_database_id"],
                 mirror.get("mirroring_role_desc"),
                 mirror.get("mirroring_partner_instance"),
-                row["service_broker_guid"] != _NO_BROKER,
+                is_readable(row),
                 row["is_broker_enabled"],
                 row["is_master_key_encrypted_by_server"],
                 row["is_in_standby"],
@@ -482,21 +463,9 @@ class ServerEvidence:
             if row["dns_name"]:
                 replicas[text.fold(row["dns_name"])].add(row["instance_name"])
         return {
-            name: AvailabilityListener(name, self._find_primary(rows_of_listener), tuple(sorted(rows_of_listener)))
-            for name, rows_of_listener in replicas.items()
+            name: AvailabilityListener(name, self._replicas.find_primary(members), tuple(sorted(members)))
+            for name, members in replicas.items()
         }
-
-    def _find_primary(self, replicas: Collection[str]) -> str | None:
-        """Return the primary replica by role, or else the only replica with open databases."""
-        by_role = [name for name in replicas if self._roles.get(name) == "PRIMARY"]
-        if len(by_role) == 1:
-            return by_role[0]
-        is_open: dict[str, bool] = {}
-        for (instance, _), facts in self._databases.items():
-            if instance in replicas and facts.is_in_group:
-                is_open[instance] = is_open.get(instance, True) and facts.is_readable
-        opened = [name for name, whole in is_open.items() if whole and self._roles.get(name) != "SECONDARY"]
-        return opened[0] if len(opened) == 1 else None
 
 
 NO_EVIDENCE = ServerEvidence()
@@ -515,13 +484,10 @@ def collect_evidence(
         for row in rows.get("transmission_queue", ())
         if MARKER not in row
     )
-    queues, counts = tuple(list_queues(rows_by_view, units)), tuple(count_endpoints(rows, rows_by_view))
-    server = ServerEvidence(rows_by_view, units, counts, dialogs, waiting, queues)
-    return replace(
-        server,
-        counts=[one for one in counts if not server.is_copied((one.instance, one.database))],
-        queues=[row for row in queues if not server.is_copied(unit_of(row))],
-    )
+    copies = Replicas(rows_by_view).find_copies(units.get(QUEUE, {}))
+    counts = [one for one in count_endpoints(rows, rows_by_view) if (one.instance, one.database) not in copies]
+    queues = tuple(list_queues(rows_by_view, units))
+    return ServerEvidence(rows_by_view, units, counts, dialogs, waiting, queues)
 
 
 def evidence_of_tables(queues: Sequence[TableRow], counts: Sequence[TableRow]) -> ServerEvidence:

@@ -15,6 +15,7 @@ from routing.importing import import_order, stored_tables
 from routing.importing.catalog import CatalogExport, cover
 from routing.importing.catalog.conversation_rows import reject_without_endpoint
 from routing.importing.catalog.covering import MONITORS, SEEN_VIEWS
+from routing.importing.catalog.replicas import leave_copies_out
 from routing.importing.catalog.views import EVIDENCE
 from routing.importing.completing import complete_imports, note_events
 from routing.importing.covered_rows import ON, CoveredRows, ImportResult, Unit, line_order, list_some, unit_of
@@ -64,6 +65,7 @@ def import_export(
     if "databases" in export.rows:
         # Of databases that are gone nothing stays.
         optional += tuple(key for key in SEEN_VIEWS.values() if key not in seen_keys)
+    leave_copies_out(export)
     _leave_evidence_out(export, seen_keys)
     with nullcontext() if dry_run else stored_tables.only_import(config, now):
         progress("reading the tables")

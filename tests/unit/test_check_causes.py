@@ -464,6 +464,144 @@ def test_a_replica_of_unknown_role_is_not_called_a_secondary(
     assert ("a secondary replica" in only_remedy(tmp_path).cause) is is_led
 
 
+LOST_OWNER = "An exception occurred while enqueueing a message in the target queue. Error: 15517, State: 1."
+
+
+@pytest.mark.parametrize("status", ["", LOST_OWNER])
+def test_a_route_to_a_secondary_with_troubles_of_its_own_is_led_away(status: str, tmp_path: Path) -> None:
+    shop(tmp_path, status, 28005 if status else None, routes=AWAY)
+    replica = [{"replica_server_name": "STOCK", "role_desc": "SECONDARY", "is_local": 1}]
+    in_group = stored(group_database_id=GUID.format("99999999"), is_broker_enabled=0)
+    target(tmp_path, **in_group, availability_replicas=replica)
+    remedy = only_remedy(tmp_path)
+    assert "a secondary replica" in remedy.cause
+    assert "ALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://<host>:4022';" in (remedy.statement or "")
+
+
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [({"is_read_only": 1}, "is read-only"), ({"group_database_id": GUID.format("99999999")}, "at the primary")],
+)
+def test_a_statement_for_a_database_that_takes_no_changes_is_a_comment(
+    columns: dict[str, Any], why: str, tmp_path: Path
+) -> None:
+    text = LOST_OWNER.replace("15517", "916")
+    replica = [{"replica_server_name": "SHOP", "role_desc": "SECONDARY", "is_local": 1}]
+    databases = [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d"), database("Stock", "5c5c5c5c", 6)]
+    services = {"msdb": [], "Orders": [{"name": "//from"}], "Stock": [{"name": "//stock"}]}
+    databases[1] |= columns
+    routes = {"msdb": [route("AutoCreatedLocal")], "Orders": [route("AutoCreatedLocal")]}
+    of_shop = {"databases": databases, "routes": routes, "services": services}
+    shop(tmp_path, text, 28005, **of_shop, availability_replicas=replica)
+    remedy = only_remedy(tmp_path)
+    assert "-- ALTER DATABASE [Orders] SET TRUSTWORTHY ON;" in (remedy.statement or "")
+    assert why in remedy.actions[-1]
+
+
+OTHER_ID = 'Cannot enable the Service Broker in database "Stock" because its Service Broker GUID does not match.'
+
+
+@pytest.mark.parametrize(("is_enabled", "option"), [(0, "ENABLE_BROKER WITH NO_WAIT"), (1, "NEW_BROKER")])
+def test_another_id_beside_a_broker_that_is_off(is_enabled: int, option: str, tmp_path: Path) -> None:
+    shop(tmp_path, OTHER_ID, 9776, routes=AWAY)
+    target(tmp_path, **stored(is_broker_enabled=is_enabled))
+    remedy = only_remedy(tmp_path)
+    assert remedy.place == ("STOCK", "master")
+    assert f"ALTER DATABASE [Stock] SET {option}" in (remedy.statement or "")
+
+
+# A default route that leads away, and routes to an address that no known instance has.
+
+UNNAMED = "Connection attempt failed with error: '11001(No such host is known.)'."
+RESTORED = "ALTER ROUTE [AutoCreatedLocal] WITH ADDRESS = N'LOCAL';"
+
+
+@pytest.mark.parametrize("status", [UNNAMED, TIMED_OUT, ""])
+@pytest.mark.parametrize(
+    ("services", "address"), [(["//stock"], None), ([], "tcp://<host>:<port>"), (None, "tcp://STOCK:4022")]
+)
+def test_an_altered_default_route_is_restored(
+    services: list[str] | None, address: str | None, status: str, tmp_path: Path
+) -> None:
+    routes = {"msdb": [route("AutoCreatedLocal")], "Orders": [route("AutoCreatedLocal", None, "TCP://gone:4022")]}
+    held = [{"name": name} for name in ["//from", *(services or [])]]
+    number = 9754 if status else None
+    shop(tmp_path, status, number, routes=routes, services={"msdb": [], "Orders": held})
+    if services is None:
+        target(tmp_path)
+    remedy = only_remedy(tmp_path)
+    statement = remedy.statement or ""
+    assert remedy.place == ("SHOP", "Orders")
+    assert RESTORED in statement
+    assert remedy.is_complete is (address is None)
+    assert ("CREATE ROUTE" in statement) is (address is not None)
+    assert address is None or f"SERVICE_NAME = N'//stock', ADDRESS = N'{address}'" in statement
+
+
+def test_an_altered_default_route_that_works_is_left_alone(tmp_path: Path) -> None:
+    shop(
+        tmp_path,
+        REFUSED,
+        9754,
+        routes={"msdb": [], "Orders": [route("AutoCreatedLocal", None, "TCP://stock:4022")]},
+    )
+    target(tmp_path, service_broker_endpoints=[broker_endpoint("STOCK", state_desc="STOPPED")])
+    assert "STATE = STARTED" in (only_remedy(tmp_path).statement or "")
+
+
+def test_an_altered_default_route_of_msdb_is_restored(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY)
+    routes = {"msdb": [route("AutoCreatedLocal", None, "TCP://gone:4022")], "Stock": [route("AutoCreatedLocal")]}
+    target(tmp_path, routes=routes)
+    remedy = only_remedy(tmp_path)
+    assert (remedy.place, remedy.statement) == (("STOCK", "msdb"), f"USE [msdb];\n{RESTORED}")
+
+
+def answering(folder: Path, status: str, *routes: dict[str, Any], **views: Any) -> Remedy:
+    """The remedy for a reply of STOCK to //from, by a route to a host that is gone."""
+    reply = {**waiting(1, "//from", transmission_status=status, error_number=9754 if status else None)}
+    dialog = endpoint(1, is_initiator=0, far_service="//from", far_broker_instance=GUID.format("0d0d0d0d"))
+    all_routes = {"Stock": [route("Back", "//from", "TCP://gone:4022")], "Other": list(routes)}
+    target(
+        folder,
+        routes={"msdb": [route("AutoCreatedLocal")], **all_routes},
+        transmission_queue={"Stock": [reply]},
+        conversation_endpoints={"Stock": [dialog]},
+        **views,
+    )
+    [group] = [one for one in check([str(folder)]).groups if one.first.row["instance_name"] == "STOCK"]
+    return group.advice[0].remedy
+
+
+@pytest.mark.parametrize("status", [UNNAMED, TIMED_OUT])
+def test_a_reply_is_led_to_the_only_other_address_of_its_service(status: str, tmp_path: Path) -> None:
+    remedy = answering(tmp_path, status, route("Back", "//from", "TCP://shop.example:4022"))
+    assert "ALTER ROUTE [Back] WITH ADDRESS = N'TCP://shop.example:4022';" in (remedy.statement or "")
+    assert remedy.is_complete is (status == UNNAMED)
+
+
+@pytest.mark.parametrize("status", [UNNAMED, TIMED_OUT])
+def test_the_query_for_an_unknown_address_is_named(status: str, tmp_path: Path) -> None:
+    remedy = answering(tmp_path, status)
+    assert "Run this on the server that holds '//from'" in remedy.actions[-1]
+    assert "FROM sys.tcp_endpoints" in remedy.actions[-1]
+    assert "0d0d0d0d" in remedy.actions[-1]
+
+
+@pytest.mark.parametrize(
+    ("views", "address"), [({}, "tcp://SHOP:4022"), ({"service_broker_endpoints": None}, "tcp://<host>:<port>")]
+)
+def test_acknowledgements_to_an_unknown_host(views: dict[str, Any], address: str, tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY, **views)
+    dialog = endpoint(1, is_initiator=0, far_service="//from")
+    routes = {"msdb": [route("AutoCreatedLocal")], "Stock": [route("Back", "//from", "TCP://gone:4022")]}
+    target(tmp_path, routes=routes, conversation_endpoints={"Stock": [dialog]})
+    remedy = only_remedy(tmp_path)
+    assert remedy.place == ("STOCK", "Stock")
+    assert f"ALTER ROUTE [Back] WITH ADDRESS = N'{address}';" in (remedy.statement or "")
+    assert ("Run this on 'SHOP'" in remedy.text) is bool(views)
+
+
 @pytest.mark.parametrize("role", ["MIRROR", None])
 def test_a_route_without_an_id_gets_both_partners_if_the_mirror_is_exported(
     role: str | None, tmp_path: Path

@@ -28,6 +28,7 @@ from tests.exported_causes import (
     target,
     to_stock,
 )
+from tests.imports import config_in, import_views, no_spark
 
 
 def evidence_of(done: Check) -> ServerEvidence:
@@ -98,7 +99,7 @@ def replica(folder: Path, instance: str, port: int, broker: str, *, is_open: boo
 
 
 @pytest.mark.parametrize(("roles", "counted"), [(("PRIMARY", "SECONDARY"), 1), ((None, None), 2)])
-def test_messages_of_a_readable_secondary_are_counted_once(
+def test_messages_of_a_readable_secondary_are_counted_and_imported_once(
     tmp_path: Path, roles: tuple[str | None, str | None], counted: int
 ) -> None:
     for name, role in zip(("NODEA", "NODEB"), roles, strict=True):
@@ -112,12 +113,14 @@ def test_messages_of_a_readable_secondary_are_counted_once(
             "services": {"msdb": [], "Orders": [{"name": "//from"}]},
             "availability_replicas": [{"replica_server_name": name, "role_desc": role, "is_local": 1}],
         }
-        export(tmp_path, name, **views)
-    done = check([str(tmp_path)])
+        export(tmp_path / "exports", name, **views)
+    done = check([str(tmp_path / "exports")])
     assert sum(len(group.results) for group in done.groups) == counted
     assert len([trouble for trouble in done.troubles if trouble.kind is TroubleKind.ENDPOINTS_LEAK]) == counted
-    is_noted = any("counted once, at the primary" in note for note in done.evidence.log.notes)
-    assert is_noted is (counted == 1)
+    imported = import_views(no_spark(), config_in(tmp_path), [str(tmp_path / "exports")])
+    assert imported.written["messages"]["added"] == counted
+    for notes in (done.evidence.log.notes, imported.notes):
+        assert any("counted once, at the primary" in note for note in notes) is (counted == 1)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,11 @@ IN_ENGLISH = [
     (ENQUEUING.format(9617, 'The service queue "Q" is currently disabled.'), "QUEUE_OFF"),
     (ENQUEUING.format(1105, "Could not allocate space for object 'x' in database 'S'."), "TARGET_FULL"),
     (ENQUEUING.format(9002, "The transaction log for database 'S' is full due to 'LOG_BACKUP'."), "TARGET_FULL"),
+    (
+        ENQUEUING.format(824, "SQL Server detected an error during a read of page (1:9002) in 'S'."),
+        "TARGET_DAMAGED",
+    ),
+    (ENQUEUING.format(701, "There is insufficient system memory in resource pool 'default'."), "NO_MEMORY"),
     (ENQUEUING.format(3906, "Failed to update database 'S' because it is read-only."), "TARGET_DATABASE_CLOSED"),
     (ENQUEUING.format(983, "Unable to access availability database 'S'."), "TARGET_DATABASE_CLOSED"),
     (ENQUEUING.format(1222, "Lock request time out period exceeded."), "QUEUE_BUSY"),
@@ -124,6 +129,7 @@ IN_OTHERS = [
     (28005, "Ausnahme beim Einreihen in die Zielwarteschlange. Fehler: 15517, Status: 1. …", "OWNER_NOT_VALID"),
     (28005, "Exception lors de la mise en file d'attente. Erreur : 15581, État : 3.", "MASTER_KEY_CLOSED"),
     (28005, "对目标队列中的消息进行排队时出现异常。错误: 33009; 状态: 1", "OWNER_NOT_VALID"),
+    (9736, "An error occurred in dialog transmission: Error: 701, State: 1.", "NO_MEMORY"),
     (28005, "エラー:916、状態:4。", "OWNER_NOT_VALID"),
     (28005, "Error: 1551, estado: 15517.5", "TARGET_EXCEPTION"),
     (
