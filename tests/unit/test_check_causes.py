@@ -510,6 +510,11 @@ def test_another_id_beside_a_broker_that_is_off(is_enabled: int, option: str, tm
     assert f"ALTER DATABASE [Stock] SET {option}" in (remedy.statement or "")
 
 
+def test_dialogs_with_a_service_that_no_instance_holds_may_be_ended(tmp_path: Path) -> None:
+    shop(tmp_path, routes={"msdb": [], "Orders": [route("AutoCreatedLocal")]})
+    assert "If the service is gone, END CONVERSATION … WITH CLEANUP" in only_remedy(tmp_path).text
+
+
 # A default route that leads away, and routes to an address that no known instance has.
 
 UNNAMED = "Connection attempt failed with error: '11001(No such host is known.)'."
