@@ -1,8 +1,6 @@
-"""Advise on Managed Instances, and withhold statements that a server or a database does not take."""
+"""Advise on Managed Instances, which have no endpoint to change and exchange messages only with each other."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 from routing.advice import statements
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, correct_route
@@ -11,16 +9,6 @@ from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import named
 from routing.rules import text
 
-_NOT_ON_MANAGED = (
-    *("CREATE ENDPOINT", "ALTER ENDPOINT", "REMOTE SERVICE BINDING", "ENABLE_BROKER", "DISABLE_BROKER"),
-    *("MIRROR_ADDRESS", "N'TRANSPORT'"),
-)
-_CHANGES = ("ALTER ", "CREATE ", "DROP ", "END CONVERSATION", "GRANT ", "REVOKE ")
-_ON_AZURE = "no statement makes it send or take messages."
-_LEAVE_AZURE = (
-    "Move the database to a managed instance or to SQL Server.",
-    "Or send the messages by another service, such as Azure Service Bus.",
-)
 _OPEN_PORT = "Open port 4022 of both subnets in their network security groups."
 _MANAGED_PORT, _MANAGED_HOST = "4022", ".database.windows.net"
 
@@ -73,30 +61,3 @@ def _refuse_far_managed(status: ReportedStatus) -> Remedy | None:
     )
     actions = ("Send the messages in another way, or host both services on managed instances.",)
     return Remedy(status.route_place, cause, actions, confidence=Confidence.LIKELY)
-
-
-def allow(server: ServerEvidence, remedy: Remedy) -> Remedy:
-    """Return a remedy without a statement that its instance does not support or its database does not take."""
-    if server.has_no_broker(remedy.instance):
-        cause = f"{named(remedy.instance)} is a service of Azure that has no Service Broker: {_ON_AZURE}"
-        return Remedy(RemedyPlace(remedy.instance), cause, _LEAVE_AZURE, confidence=Confidence.CERTAIN)
-    statement = remedy.statement or ""
-    if server.is_managed(remedy.instance) and any(words in statement for words in _NOT_ON_MANAGED):
-        note = f"{named(remedy.instance)} is a Managed Instance, which does not support the statement for it."
-        return replace(remedy, actions=(*remedy.actions, note), statement=None, is_complete=False)
-    why = _refuse_change(server, *remedy.place) if any(words in statement for words in _CHANGES) else None
-    if why is None:
-        return remedy
-    shown = statements.as_comment(statement) if remedy.is_complete else statement
-    return replace(remedy, actions=(*remedy.actions, why), statement=shown, is_complete=False)
-
-
-def _refuse_change(server: ServerEvidence, instance: str, database: str | None) -> str | None:
-    """Return a sentence on a database that takes no changes, or None for any other."""
-    facts = server.database(instance, database)
-    if facts is None or database is None:
-        return None
-    if server.is_secondary(instance, facts.name):
-        return f"{named(database)} of {named(instance)} is a secondary replica: run the statement at the primary."
-    is_read_only = facts.is_read_only and not facts.is_closed
-    return f"{named(database)} is read-only: the statement needs it to be writable." if is_read_only else None

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from routing.advice.managed_remedies import allow
 from routing.advice.path_remedies import (
     find_arrival,
     find_remedies,
@@ -15,7 +14,7 @@ from routing.advice.path_remedies import (
     find_wrong_ports,
 )
 from routing.advice.remedies import remedy_of
-from routing.advice.remedy import Remedy, RemedyPlace
+from routing.advice.remedy import Remedy, RemedyPlace, withhold_refused
 from routing.advice.server_remedies import complete_addresses
 from routing.advice.silence_remedies import SilentMessages
 from routing.advice.status_advice import answer_reported, discards_messages
@@ -152,7 +151,7 @@ def _allow(estate: AdviceEstate, remedies: Iterable[Remedy]) -> tuple[Remedy, ..
     """Return different remedies, one for each route, without statements that their instance does not support."""
     allowed: dict[object, Remedy] = {}
     for remedy in remedies:
-        shown = allow(estate.server, remedy)
+        shown = withhold_refused(estate.server, remedy)
         altered = _ALTERED.search(shown.statement or "")
         allowed.setdefault(shown if altered is None else (shown.place, altered.group()), shown)
     return tuple(allowed.values())

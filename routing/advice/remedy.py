@@ -8,11 +8,22 @@ from typing import NamedTuple
 
 from routing.advice import statements
 from routing.cases.exported_files import UNNAMED_DATABASE
+from routing.cases.server_evidence import ServerEvidence
 from routing.document import SqlStatement
 from routing.importing.tsql.servers import write_server
 from routing.render.phrases import named
 from routing.terms import JsonObject, Word
 
+_NOT_ON_MANAGED = (
+    *("CREATE ENDPOINT", "ALTER ENDPOINT", "REMOTE SERVICE BINDING", "ENABLE_BROKER", "DISABLE_BROKER"),
+    *("MIRROR_ADDRESS", "N'TRANSPORT'"),
+)
+_CHANGES = ("ALTER ", "CREATE ", "DROP ", "END CONVERSATION", "GRANT ", "REVOKE ")
+_ON_AZURE = "no statement makes it send or take messages."
+_LEAVE_AZURE = (
+    "Move the database to a managed instance or to SQL Server.",
+    "Or send the messages by another service, such as Azure Service Bus.",
+)
 _USE_UNNAMED = "-- USE [<database>];"
 _NOT_PASTED = "There is no statement: a name in it cannot be pasted safely, or is too long for SQL Server."
 
@@ -158,3 +169,30 @@ def without_statement(
 
 def _in_database(place: RemedyPlace, lines: Sequence[str | None]) -> str | None:
     return statements.in_database(UNNAMED_DATABASE if place.database is None else place.database, lines)
+
+
+def withhold_refused(server: ServerEvidence, remedy: Remedy) -> Remedy:
+    """Return a remedy without a statement that its instance does not support or its database does not take."""
+    if server.has_no_broker(remedy.instance):
+        cause = f"{named(remedy.instance)} is a service of Azure that has no Service Broker: {_ON_AZURE}"
+        return Remedy(RemedyPlace(remedy.instance), cause, _LEAVE_AZURE, confidence=Confidence.CERTAIN)
+    statement = remedy.statement or ""
+    if server.is_managed(remedy.instance) and any(words in statement for words in _NOT_ON_MANAGED):
+        note = f"{named(remedy.instance)} is a Managed Instance, which does not support the statement for it."
+        return replace(remedy, actions=(*remedy.actions, note), statement=None, is_complete=False)
+    why = _refuse_change(server, *remedy.place) if any(words in statement for words in _CHANGES) else None
+    if why is None:
+        return remedy
+    shown = statements.as_comment(statement) if remedy.is_complete else statement
+    return replace(remedy, actions=(*remedy.actions, why), statement=shown, is_complete=False)
+
+
+def _refuse_change(server: ServerEvidence, instance: str, database: str | None) -> str | None:
+    """Return a sentence on a database that takes no changes, or None for any other."""
+    facts = server.database(instance, database)
+    if facts is None or database is None:
+        return None
+    if server.is_secondary(instance, facts.name):
+        return f"{named(database)} of {named(instance)} is a secondary replica: run the statement at the primary."
+    is_read_only = facts.is_read_only and not facts.is_closed
+    return f"{named(database)} is read-only: the statement needs it to be writable." if is_read_only else None

@@ -9,10 +9,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from routing.advice.managed_remedies import allow
 from routing.advice.path_remedies import find_arrival, find_remedies, find_silence_remedies
 from routing.advice.remedies import remedy_of
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, withhold_refused
 from routing.advice.server_remedies import complete_addresses, lead_from_loopback
 from routing.advice.silence_remedies import SilentMessages
 from routing.advice.status_advice import StatusAdviser, discards_messages
@@ -358,7 +357,7 @@ class _Adviser:
         all_advice = [*status_remedies, *on_path] if is_away else [*on_path, *status_remedies]
         all_advice.sort(key=lambda advice: discards_messages(advice.remedy))
         server = self._estate.server
-        allowed = [replace(advice, remedy=allow(server, advice.remedy)) for advice in all_advice]
+        allowed = [replace(advice, remedy=withhold_refused(server, advice.remedy)) for advice in all_advice]
         return MessageGroup(ordered, helped.near_misses, tuple(allowed))
 
     def _describe_silence(self, bare: MessageGroup) -> SilentMessages:
