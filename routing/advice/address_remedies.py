@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from routing.advice import statements
-from routing.advice.remedy import Confidence, Remedy, ready, to_fill_in
+from routing.advice.remedy import AlteredRoute, Confidence, Remedy, correct_route, ready, to_fill_in
 from routing.advice.stuck_messages import StuckMessage
 from routing.advice.trouble_catalogue import REASONS
 from routing.cases.estate_addresses import TargetAddress
@@ -43,8 +43,11 @@ def deliver_here(stuck: StuckMessage) -> Remedy | None:
             f"Route {named(route.name)} of {named(search.scope)} leads to {named(route.address)}, but the service"
             f" is in {named(destination)} of this instance."
         )
-        altered = statements.alter_route(route.name, statements.with_clause(address=LOCAL_ADDRESS))
-        return ready(place, cause, ("Correct the route: its address must be LOCAL.",), altered)
+        clause, action = (
+            statements.with_clause(address=LOCAL_ADDRESS),
+            "Correct the route: its address must be LOCAL.",
+        )
+        return correct_route(place, route.name, clause, cause, action, confidence=Confidence.CERTAIN)
     cause = (
         f"The service is in {named(destination)} of this instance, but no LOCAL route of {named(search.scope)}"
         " leads to it."
@@ -229,12 +232,10 @@ def lead_to(
         and route.kind is not AddressKind.TRANSPORT
         and not (is_shared and search.step is MatchingStep.SERVICE)
     ):
-        line = statements.alter_route(route.name, _options(address=address))
-        action = f"Correct the address of route {named(route.name)} of {named(search.scope)}."
-    else:
-        broker = search.known_broker if is_shared else None
-        line = stuck.create_route(search.scope, _options(stuck.service, broker, address), broker)
-        action = f"Create a route for the service in {named(search.scope)}."
+        return _alter_address(stuck, route, search.scope, address, cause, further_actions)
+    broker = search.known_broker if is_shared else None
+    line = stuck.create_route(search.scope, _options(stuck.service, broker, address), broker)
+    action = f"Create a route for the service in {named(search.scope)}."
     return _with_address(stuck, address, cause, (*further_actions, action), search.scope, line)
 
 
@@ -248,9 +249,21 @@ def _correct_route(
     route = next(iter(_reported(stuck)), None)
     if route is None or route.service != stuck.service or route.mirror_address is not None:
         return None
+    return _alter_address(stuck, route, stuck.last.scope, address, cause, further_actions)
+
+
+def _alter_address(
+    stuck: StuckMessage,
+    route: EstateRoute,
+    database: str,
+    address: TargetAddress | None,
+    cause: str,
+    further_actions: Sequence[str],
+) -> Remedy:
     line = statements.alter_route(route.name, _options(address=address))
-    action = f"Correct the address of route {named(route.name)} of {named(stuck.last.scope)}."
-    return _with_address(stuck, address, cause, (*further_actions, action), stuck.last.scope, line)
+    action = f"Correct the address of route {named(route.name)} of {named(database)}."
+    actions, altered = (*further_actions, action), AlteredRoute(route.name)
+    return _with_address(stuck, address, cause, actions, database, line, altered)
 
 
 def _reported(stuck: StuckMessage) -> Sequence[EstateRoute]:
@@ -266,14 +279,16 @@ def _with_address(
     actions: Sequence[str],
     database: str,
     line: str | None,
+    altered: AlteredRoute | None = None,
 ) -> Remedy:
     """Build a remedy that is complete if its address is certain. Otherwise the reader must check the address."""
     place = stuck.place(database)
     if address is None:
-        return to_fill_in(place, cause, actions, line)
+        return to_fill_in(place, cause, actions, line, altered=altered)
     if address.is_certain:
-        return ready(place, cause, actions, line)
-    return to_fill_in(place, cause, (*actions, check_short_name(address.written, stuck.instance)), line)
+        return ready(place, cause, actions, line, altered=altered)
+    check = check_short_name(address.written, stuck.instance)
+    return to_fill_in(place, cause, (*actions, check), line, altered=altered)
 
 
 def check_short_name(address: str, instance: str) -> str:

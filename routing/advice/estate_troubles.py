@@ -244,7 +244,8 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
     if not is_fire_and_forget and inbound + outbound:
         state = ENDED_THERE if inbound >= outbound else ENDED_HERE
     name = statements.identifier(place.database)
-    end = f"END CONVERSATION @handle{'' if state == ENDED_THERE else ' WITH CLEANUP'}"
+    cleanup = state != ENDED_THERE
+    end = f"END CONVERSATION @handle{' WITH CLEANUP' if cleanup else ''}"
     lines = (
         "DECLARE @handle uniqueidentifier, @left int;",
         "SET @left = <number of endpoints>;",
@@ -264,11 +265,12 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
         cause,
         actions,
         *(lines if name is not None else (None,)),
-        risk=f"{END_RISK if state == ENDED_THERE else CLEANUP_RISK}{_count_losses(server, place, counts)}",
+        risk=f"{CLEANUP_RISK if cleanup else END_RISK}{_count_losses(server, place, counts)}",
         confidence=Confidence.LIKELY,
     )
     subject = f"{count(total, 'conversation endpoint')} that are over and stay"
-    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, total, remedy)
+    leak = replace(remedy, discards_messages=cleanup)
+    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, total, leak)
 
 
 def _ending_actions(inbound: int, outbound: int) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -17,7 +16,7 @@ from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Remedy, RemedyPlace, withhold_refused
 from routing.advice.server_remedies import complete_addresses
 from routing.advice.silence_remedies import SilentMessages
-from routing.advice.status_advice import answer_reported, discards_messages
+from routing.advice.status_advice import answer_reported
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
@@ -26,9 +25,6 @@ from routing.cases.evidence import FileEvidence
 from routing.cases.judged_questions import FollowedMessage, JudgedQuestion, RemedyFacts
 from routing.rules.judging import JudgedPath
 from routing.terms import LEAVES, STAYS, PathEnd
-
-_ALTERED = re.compile(r"ALTER ROUTE [^=]*=")
-"""The route and the clause that a statement alters."""
 
 
 def advise_on_question(
@@ -128,7 +124,7 @@ def add_reported_remedies(
     if not answers and is_silent:
         answers = find_silence_remedies(path, _sent_of(judged), _describe_silence(judged, reported, path))
     ordered = (*remedies, *answers) if is_kept else (*answers, *remedies)
-    return _allow(estate, sorted(ordered, key=discards_messages))
+    return _allow(estate, sorted(ordered, key=lambda remedy: remedy.discards_messages))
 
 
 def _describe_silence(judged: JudgedQuestion, reported: ReportedStatus, path: JudgedPath | None) -> SilentMessages:
@@ -152,8 +148,8 @@ def _allow(estate: AdviceEstate, remedies: Iterable[Remedy]) -> tuple[Remedy, ..
     allowed: dict[object, Remedy] = {}
     for remedy in remedies:
         shown = withhold_refused(estate.server, remedy)
-        altered = _ALTERED.search(shown.statement or "")
-        allowed.setdefault(shown if altered is None else (shown.place, altered.group()), shown)
+        is_altering = shown.altered is not None and shown.statement is not None
+        allowed.setdefault((shown.place, shown.altered) if is_altering else shown, shown)
     return tuple(allowed.values())
 
 

@@ -47,13 +47,21 @@ class RemedyPlace(NamedTuple):
     database: str | None = None
 
 
+class AlteredRoute(NamedTuple):
+    """A route that a statement alters, and the first option that it sets."""
+
+    route: str | None
+    option: str = "ADDRESS"
+
+
 @dataclass(frozen=True)
 class Remedy:
     """A remedy for messages that do not arrive.
 
     ``cause`` is one sentence, ``actions`` are one or more. ``statement`` is T-SQL with its own `USE`. It is ready
     to run if ``is_complete``, otherwise every line is a comment. ``risk`` names deleted, locked or stopped
-    objects. It is None if there is no risk.
+    objects. It is None if there is no risk. ``altered`` is the route that the statement alters.
+    ``discards_messages`` is True if the remedy deletes messages that wait to be sent.
     """
 
     place: RemedyPlace
@@ -63,6 +71,8 @@ class Remedy:
     is_complete: bool = False
     risk: str | None = None
     confidence: Confidence = Confidence.TO_BE_CHECKED
+    altered: AlteredRoute | None = None
+    discards_messages: bool = False
 
     @property
     def instance(self) -> str:
@@ -123,12 +133,13 @@ def ready(
     *lines: str | None,
     risk: str | None = None,
     confidence: Confidence = Confidence.CERTAIN,
+    altered: AlteredRoute | None = None,
 ) -> Remedy:
     """Build a remedy that is ready to run. It has no statement if a name cannot be pasted."""
     statement = _in_database(place, lines)
     if statement is None:
         return without_statement(place, cause, actions, risk=risk)
-    return Remedy(place, cause, tuple(actions), statement, True, risk, confidence)
+    return Remedy(place, cause, tuple(actions), statement, True, risk, confidence, altered)
 
 
 def to_fill_in(
@@ -138,12 +149,13 @@ def to_fill_in(
     *lines: str | None,
     risk: str | None = None,
     confidence: Confidence = Confidence.TO_BE_CHECKED,
+    altered: AlteredRoute | None = None,
 ) -> Remedy:
     """Build a remedy with a commented statement, because a value or choice is missing."""
     statement = statements.as_comment(_in_database(place, lines))
     if statement is None:
         return without_statement(place, cause, actions, risk=risk)
-    return Remedy(place, cause, tuple(actions), statement, False, risk, confidence)
+    return Remedy(place, cause, tuple(actions), statement, False, risk, confidence, altered)
 
 
 def correct_route(
@@ -152,12 +164,13 @@ def correct_route(
     clause: str | None,
     cause: str,
     *actions: str,
+    option: str = "ADDRESS",
     is_open: bool = False,
     confidence: Confidence = Confidence.LIKELY,
 ) -> Remedy:
-    """Build a remedy with ALTER ROUTE. ``is_open``: a value of the clause is missing."""
-    build = to_fill_in if is_open else ready
-    return build(place, cause, actions, statements.alter_route(route, clause), confidence=confidence)
+    """Build a remedy with ALTER ROUTE. ``option`` is the first of the clause. ``is_open``: a value is missing."""
+    build, line = to_fill_in if is_open else ready, statements.alter_route(route, clause)
+    return build(place, cause, actions, line, confidence=confidence, altered=AlteredRoute(route, option))
 
 
 def without_statement(

@@ -17,7 +17,6 @@ from routing.advice.service_remedies import end_conversations, end_dead_dialog
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import CONNECTION_TROUBLES, StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
-from routing.advice.trouble_catalogue import CLEANUP_RISK
 from routing.cases.background import StatusText
 from routing.cases.message_cases import CheckedEstate, MessageResult
 from routing.groups import group_pairs
@@ -128,11 +127,6 @@ def answer_reported(status: ReportedStatus, *, is_failing: bool, has_remedy: boo
     if not is_shown and needs_answer(status.verdict, status.status_text, status.scope, has_remedy=has_remedy):
         answers.append(answer_status(status))
     return answers
-
-
-def discards_messages(remedy: Remedy) -> bool:
-    """Return True if a remedy discards messages, and so comes after others."""
-    return (remedy.risk or "").startswith(CLEANUP_RISK)
 
 
 def make_endpoint(status: ReportedStatus) -> Remedy | None:

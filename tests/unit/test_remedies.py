@@ -419,6 +419,7 @@ def test_a_statement_that_needs_an_answer_first_is_a_comment(
     assert estate.verdict().reason is reason
     remedy = estate.remedy()
     assert (remedy.statement, remedy.is_complete) == (statement, False)
+    assert remedy.discards_messages == ("WITH CLEANUP" in remedy.text + (statement or ""))
     assert words in remedy.text
     assert read(remedy).statements == ()
     assert estate.apply_remedy(remedy).verdict().reason is reason

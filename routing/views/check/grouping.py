@@ -14,7 +14,7 @@ from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, withhold_refused
 from routing.advice.server_remedies import complete_addresses, lead_from_loopback
 from routing.advice.silence_remedies import SilentMessages
-from routing.advice.status_advice import StatusAdviser, discards_messages
+from routing.advice.status_advice import StatusAdviser
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage, UsedRoute
 from routing.cases.background import StatusText
@@ -355,7 +355,7 @@ class _Adviser:
             status_remedies = [GroupAdvice(remedy, bare.unacknowledged) for remedy in remedies]
         is_away = bare.first.case.is_on_its_way
         all_advice = [*status_remedies, *on_path] if is_away else [*on_path, *status_remedies]
-        all_advice.sort(key=lambda advice: discards_messages(advice.remedy))
+        all_advice.sort(key=lambda advice: advice.remedy.discards_messages)
         server = self._estate.server
         allowed = [replace(advice, remedy=withhold_refused(server, advice.remedy)) for advice in all_advice]
         return MessageGroup(ordered, helped.near_misses, tuple(allowed))
