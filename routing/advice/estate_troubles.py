@@ -21,7 +21,7 @@ from routing.advice.transport_remedies import find_transport_errors
 from routing.advice.trouble import EstateTrouble, TroubleKind
 from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK, STATUSES
 from routing.cases.server_evidence import ServerEvidence
-from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount
+from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount, Grants
 from routing.groups import group_pairs
 from routing.lint.lint_estate import is_users
 from routing.render.phrases import cut, join_words, named, quote_log
@@ -290,7 +290,7 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
     for instance, endpoint in server.endpoints.items():
         lines = server.log_lines(instance, "Service Broker login attempt failed")
         logins = {match[1]: line for line in reversed(lines) if (match := _WITHOUT_CONNECT.search(line))}
-        granted = {grant.grantee for grant in server.connect_grants(instance) or () if grant.is_granted}
+        granted, _ = server.connect_grants(instance) or Grants()
         for login, line in logins.items():
             pasted, name = statements.identifier(login), statements.identifier(endpoint.name)
             if login in granted or pasted is None or name is None:
