@@ -16,13 +16,14 @@ from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Remedy, RemedyPlace, withhold_refused
 from routing.advice.server_remedies import complete_addresses
 from routing.advice.silence_remedies import SilentMessages
-from routing.advice.status_advice import answer_reported
+from routing.advice.status_advice import StatusAdviser
 from routing.advice.status_facts import ReportedStatus
-from routing.advice.status_meanings import StatusTrouble, find_trouble
+from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.cases.background import StatusText
 from routing.cases.evidence import FileEvidence
 from routing.cases.judged_questions import FollowedMessage, JudgedQuestion, RemedyFacts
+from routing.cases.message_cases import MessageResult
 from routing.rules.judging import JudgedPath
 from routing.terms import LEAVES, STAYS, PathEnd
 
@@ -54,7 +55,7 @@ def find_question_remedies(judged: JudgedQuestion, read_facts: Callable[[], Reme
     The tuple is empty if the message is correctly on its way, or its dialog decides. Only otherwise are the facts
     read.
     """
-    verdicts = judged.possible if judged.is_undecided else (judged.verdict,)
+    verdicts = judged.case.verdicts
     if not all(verdict.outcome in STAYS for verdict in verdicts):
         return ()
     estate, sent = AdviceEstate(read_facts()), _sent_of(judged)
@@ -98,8 +99,8 @@ def add_reported_remedies(
     They come first if the message is on its way. ``path`` is the only path, if it was followed. Without exports,
     only a missing acknowledgement gets a remedy.
     """
-    message, verdict = judged.message, judged.verdict
-    if status_text is None or judged.is_undecided or message.database is None:
+    case, verdict = judged.case, judged.case.verdict
+    if status_text is None or verdict is None or case.database is None:
         return remedies
     is_kept, path = verdict.outcome in STAYS, path if verdict.outcome in LEAVES else None
     is_failing = path is not None and bool(path.failing_paths)
@@ -108,20 +109,12 @@ def add_reported_remedies(
     if not (has_exports or is_silent):
         return remedies
     estate = AdviceEstate(read_facts())
-    reported = ReportedStatus(
-        trouble=find_trouble(status_text.number, status_text.text) or StatusTrouble.UNREAD,
-        status_text=status_text,
-        estate=estate,
-        instance=message.instance,
-        database=message.database,
-        service=message.service,
-        broker=verdict.broker_instance,
-        verdict=verdict,
-        supposed=verdict,
-        from_service=judged.from_service,
-    )
-    answers = answer_reported(reported, is_failing=is_failing, has_remedy=has_remedy)
+    adviser = StatusAdviser(estate)
+    result = MessageResult(judged.question.row, "", replace(case, status_text=status_text), judged.message)
+    counted = adviser.answer([result], is_failing=is_failing, has_remedy=has_remedy)
+    answers = [remedy for remedy, _ in counted]
     if not answers and is_silent:
+        reported = adviser.describe(result, StatusTrouble.UNREAD, status_text)
         answers = find_silence_remedies(path, _sent_of(judged), _describe_silence(judged, reported, path))
     ordered = (*remedies, *answers) if is_kept else (*answers, *remedies)
     return _allow(estate, sorted(ordered, key=lambda remedy: remedy.discards_messages))
@@ -137,7 +130,7 @@ def _describe_silence(judged: JudgedQuestion, reported: ReportedStatus, path: Ju
         target=reported.find_target() if is_lost and arrival is None else arrival,
         conversations=() if message.conversation_id is None else (message.conversation_id,),
         newest=judged.question.row["enqueue_time"],
-        route=judged.verdict.route_name,
+        route=reported.route,
         address=reported.address,
         from_service=reported.from_service,
     )
@@ -167,5 +160,4 @@ def beside(read_facts: Callable[[], RemedyFacts], evidence: FileEvidence | None)
 
 
 def _sent_of(judged: JudgedQuestion) -> SentMessage:
-    message = judged.message
-    return SentMessage(message.instance, message.database, message.service, judged.from_service, message.t)
+    return SentMessage.of_case(judged.case, judged.message.t)

@@ -274,7 +274,7 @@ def _order_of(message_group: MessageGroup) -> SortKey:
 class _Adviser:
     def __init__(self, checked: CheckedEstate, estate: AdviceEstate) -> None:
         self._checked, self._estate = checked, estate
-        self._statuses = StatusAdviser(checked, estate)
+        self._statuses = StatusAdviser(estate, checked)
         self._known: dict[tuple[object, ...], _NearMissesAndRemedies] = {}
         self._about_routes: dict[tuple[KnowledgeGap, ...], bool] = {}
 
@@ -378,5 +378,4 @@ class _Adviser:
         )
 
     def _sent(self, case: MessageCase) -> SentMessage:
-        place = case.instance, case.database, case.service, case.from_service
-        return SentMessage(*place, self._checked.times[case.instance])
+        return SentMessage.of_case(case, self._checked.times[case.instance])
