@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from routing.advice import statements
-from routing.advice.remedy import AlteredRoute, Confidence, Remedy, correct_route, ready, to_fill_in
+from routing.advice.remedy import AlteredRoute, Confidence, Remedy, RemedyPlace, correct_route, ready, to_fill_in
+from routing.advice.status_facts import ReportedStatus
 from routing.advice.stuck_messages import StuckMessage
 from routing.advice.trouble_catalogue import REASONS
 from routing.cases.estate_addresses import TargetAddress
+from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named
 from routing.rules import text
 from routing.rules.estate import AddressKind, EstateRoute, SqlInstance
@@ -23,6 +25,8 @@ _LOOKS = {
     AddressKind.TRANSPORT: ", which leads to the address in a service's name, and this name has none",
 }
 _NOT_THERE = (Reason.NO_ROUTE, Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
+_OPEN_PORT = "Open port 4022 of both subnets in their network security groups."
+_MANAGED_PORT, _MANAGED_HOST = "4022", ".database.windows.net"
 AUTO_CREATED = "AutoCreatedLocal"
 """The route to LOCAL that SQL Server puts into each new database."""
 
@@ -328,3 +332,53 @@ def _enable_forwarding_too(stuck: StuckMessage) -> tuple[str, ...]:
 def _enable_there(stuck: StuckMessage) -> tuple[str, ...]:
     off = [holder.name for _, holder in stuck.holders_elsewhere() if not holder.is_enabled]
     return (f"Enable the broker of {named(off[0])} there too: it is off.",) if off else ()
+
+
+def correct_managed_port(
+    server: ServerEvidence, sender: RemedyPlace, route: str | None, address: str | None
+) -> Remedy | None:
+    """Advise on a route from a Managed Instance to no other one, or to another one with a port other than 4022."""
+    host = text.host(address)
+    if not server.is_managed(sender.instance) or host is None:
+        return None
+    if not host.endswith(_MANAGED_HOST):
+        return _reach_managed(sender)
+    if text.port(address) == _MANAGED_PORT:
+        return None
+    cause = (
+        f"The address {named(address)} is of a Managed Instance, whose Service Broker listens on port 4022 only."
+    )
+    clause = statements.with_clause(address=f"TCP://{host}:{_MANAGED_PORT}")
+    return correct_route(sender, route, clause, cause, f"Correct route {named(route)}.", _OPEN_PORT)
+
+
+def refuse_on_managed(status: ReportedStatus) -> Remedy | None:
+    """Explain that a Managed Instance has no endpoint to change, or return None for other instances."""
+    if not status.server.is_managed(status.instance):
+        return _refuse_far_managed(status)
+    sender = status.route_place
+    return correct_managed_port(status.server, sender, status.route, status.address) or _reach_managed(sender)
+
+
+def _reach_managed(sender: RemedyPlace) -> Remedy:
+    cause = (
+        f"{named(sender.instance)} is a Managed Instance: it reaches only other managed instances, at port 4022,"
+        " and its endpoint cannot be created or altered."
+    )
+    actions = (
+        "Let the route lead to LOCAL, or to the host name of another managed instance with port 4022.",
+        _OPEN_PORT,
+    )
+    return Remedy(sender, cause, actions)
+
+
+def _refuse_far_managed(status: ReportedStatus) -> Remedy | None:
+    is_other = status.server.endpoint(status.instance) is not None
+    if not is_other or not (text.host(status.address) or "").endswith(_MANAGED_HOST):
+        return None
+    cause = (
+        f"{named(status.address)} is the address of a Managed Instance, which exchanges messages only with other"
+        f" managed instances, and {named(status.instance)} is none."
+    )
+    actions = ("Send the messages in another way, or host both services on managed instances.",)
+    return Remedy(status.route_place, cause, actions, confidence=Confidence.LIKELY)
