@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from routing.advice import statements
-from routing.advice.remedy import Confidence, Remedy, ready, to_fill_in
+from routing.advice.remedy import AlteredRoute, Confidence, Remedy, RemedyPlace, correct_route, ready, to_fill_in
+from routing.advice.status_facts import ReportedStatus
 from routing.advice.stuck_messages import StuckMessage, UsedRoute
 from routing.advice.trouble_catalogue import REASONS
 from routing.cases.estate_addresses import TargetAddress
+from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named
 from routing.rules import text
 from routing.rules.estate import AddressKind, EstateRoute, SqlInstance
@@ -24,6 +26,8 @@ _LOOKS = {
 }
 _END_GONE = "If the service is gone, END CONVERSATION … WITH CLEANUP ends its dialogs and discards their messages."
 _NOT_THERE = (Reason.NO_ROUTE, Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
+_OPEN_PORT = "Open port 4022 of both subnets in their network security groups."
+_MANAGED_PORT, _MANAGED_HOST = "4022", ".database.windows.net"
 AUTO_CREATED = "AutoCreatedLocal"
 """The route to LOCAL that SQL Server puts into each new database."""
 _OWN_ADDRESS = (
@@ -49,8 +53,11 @@ def deliver_here(stuck: StuckMessage) -> Remedy | None:
             f"Route {named(route.name)} of {named(search.scope)} leads to {named(route.address)}, but the service"
             f" is in {named(destination)} of this instance."
         )
-        altered = statements.alter_route(route.name, statements.with_clause(address=LOCAL_ADDRESS))
-        return ready(place, cause, ("Correct the route: its address must be LOCAL.",), altered)
+        clause, action = (
+            statements.with_clause(address=LOCAL_ADDRESS),
+            "Correct the route: its address must be LOCAL.",
+        )
+        return correct_route(place, route.name, clause, cause, action, confidence=Confidence.CERTAIN)
     cause = (
         f"The service is in {named(destination)} of this instance, but no LOCAL route of {named(search.scope)}"
         " leads to it."
@@ -86,10 +93,13 @@ def restore_default(use: UsedRoute) -> Remedy | None:
         f"Somebody altered route {named(route)} of {named(place.database)}: it leads to {named(address)}, and"
         f" takes all messages without another route, such as those for {named(service)}."
     )
-    altered = statements.alter_route(route, statements.with_clause(address=LOCAL_ADDRESS))
+    restored = statements.alter_route(route, statements.with_clause(address=LOCAL_ADDRESS))
+    risk, altered = _DEFAULT_RISK, AlteredRoute(route)
     restoring = f"Let {named(route)} lead to LOCAL again."
     if sender.holders_of(service):
-        return ready(place, cause, (restoring,), altered, risk=_DEFAULT_RISK, confidence=Confidence.LIKELY)
+        return ready(
+            place, cause, (restoring,), restored, risk=risk, confidence=Confidence.LIKELY, altered=altered
+        )
     holders = sorted({name for name, _ in estate.instances.holders_of(service)})
     chosen = estate.addresses.choose(holders[0], sender) if len(holders) == 1 else None
     clause = _options(service, address=chosen)
@@ -103,7 +113,9 @@ def restore_default(use: UsedRoute) -> Remedy | None:
     elif not chosen.is_certain:
         actions.append(check_short_name(chosen.written, sender.name))
     build = ready if chosen is not None and chosen.is_certain else to_fill_in
-    return build(place, cause, actions, altered, created, risk=_DEFAULT_RISK, confidence=Confidence.LIKELY)
+    return build(
+        place, cause, actions, restored, created, risk=risk, confidence=Confidence.LIKELY, altered=altered
+    )
 
 
 def lead_elsewhere(stuck: StuckMessage) -> Remedy | None:
@@ -276,12 +288,10 @@ def lead_to(
         and route.kind is not AddressKind.TRANSPORT
         and not (is_shared and search.step is MatchingStep.SERVICE)
     ):
-        line = statements.alter_route(route.name, _options(address=address))
-        action = f"Correct the address of route {named(route.name)} of {named(search.scope)}."
-    else:
-        broker = search.known_broker if is_shared else None
-        line = stuck.create_route(search.scope, _options(stuck.service, broker, address), broker)
-        action = f"Create a route for the service in {named(search.scope)}."
+        return _alter_address(stuck, route, search.scope, address, cause, further_actions)
+    broker = search.known_broker if is_shared else None
+    line = stuck.create_route(search.scope, _options(stuck.service, broker, address), broker)
+    action = f"Create a route for the service in {named(search.scope)}."
     return _with_address(stuck, address, cause, (*further_actions, action), search.scope, line)
 
 
@@ -295,9 +305,21 @@ def _correct_route(
     route = next(iter(_reported(stuck)), None)
     if route is None or route.service != stuck.service or route.mirror_address is not None:
         return None
+    return _alter_address(stuck, route, stuck.last.scope, address, cause, further_actions)
+
+
+def _alter_address(
+    stuck: StuckMessage,
+    route: EstateRoute,
+    database: str,
+    address: TargetAddress | None,
+    cause: str,
+    further_actions: Sequence[str],
+) -> Remedy:
     line = statements.alter_route(route.name, _options(address=address))
-    action = f"Correct the address of route {named(route.name)} of {named(stuck.last.scope)}."
-    return _with_address(stuck, address, cause, (*further_actions, action), stuck.last.scope, line)
+    action = f"Correct the address of route {named(route.name)} of {named(database)}."
+    actions, altered = (*further_actions, action), AlteredRoute(route.name)
+    return _with_address(stuck, address, cause, actions, database, line, altered)
 
 
 def _reported(stuck: StuckMessage) -> Sequence[EstateRoute]:
@@ -313,14 +335,16 @@ def _with_address(
     actions: Sequence[str],
     database: str,
     line: str | None,
+    altered: AlteredRoute | None = None,
 ) -> Remedy:
     """Build a remedy that is complete if its address is certain. Otherwise the reader must check the address."""
     place = stuck.place(database)
     if address is None:
-        return to_fill_in(place, cause, actions, line)
+        return to_fill_in(place, cause, actions, line, altered=altered)
     if address.is_certain:
-        return ready(place, cause, actions, line)
-    return to_fill_in(place, cause, (*actions, check_short_name(address.written, stuck.instance)), line)
+        return ready(place, cause, actions, line, altered=altered)
+    check = check_short_name(address.written, stuck.instance)
+    return to_fill_in(place, cause, (*actions, check), line, altered=altered)
 
 
 def check_short_name(address: str, instance: str) -> str:
@@ -367,3 +391,53 @@ def _enable_forwarding_too(stuck: StuckMessage) -> tuple[str, ...]:
 def _enable_there(stuck: StuckMessage) -> tuple[str, ...]:
     off = [holder.name for _, holder in stuck.holders_elsewhere() if not holder.is_enabled]
     return (f"Enable the broker of {named(off[0])} there too: it is off.",) if off else ()
+
+
+def correct_managed_port(
+    server: ServerEvidence, sender: RemedyPlace, route: str | None, address: str | None
+) -> Remedy | None:
+    """Advise on a route from a Managed Instance to no other one, or to another one with a port other than 4022."""
+    host = text.host(address)
+    if not server.is_managed(sender.instance) or host is None:
+        return None
+    if not host.endswith(_MANAGED_HOST):
+        return _reach_managed(sender)
+    if text.port(address) == _MANAGED_PORT:
+        return None
+    cause = (
+        f"The address {named(address)} is of a Managed Instance, whose Service Broker listens on port 4022 only."
+    )
+    clause = statements.with_clause(address=f"TCP://{host}:{_MANAGED_PORT}")
+    return correct_route(sender, route, clause, cause, f"Correct route {named(route)}.", _OPEN_PORT)
+
+
+def refuse_on_managed(status: ReportedStatus) -> Remedy | None:
+    """Explain that a Managed Instance has no endpoint to change, or return None for other instances."""
+    if not status.server.is_managed(status.instance):
+        return _refuse_far_managed(status)
+    sender = status.route_place
+    return correct_managed_port(status.server, sender, status.route, status.address) or _reach_managed(sender)
+
+
+def _reach_managed(sender: RemedyPlace) -> Remedy:
+    cause = (
+        f"{named(sender.instance)} is a Managed Instance: it reaches only other managed instances, at port 4022,"
+        " and its endpoint cannot be created or altered."
+    )
+    actions = (
+        "Let the route lead to LOCAL, or to the host name of another managed instance with port 4022.",
+        _OPEN_PORT,
+    )
+    return Remedy(sender, cause, actions)
+
+
+def _refuse_far_managed(status: ReportedStatus) -> Remedy | None:
+    is_other = status.server.endpoint(status.instance) is not None
+    if not is_other or not (text.host(status.address) or "").endswith(_MANAGED_HOST):
+        return None
+    cause = (
+        f"{named(status.address)} is the address of a Managed Instance, which exchanges messages only with other"
+        f" managed instances, and {named(status.instance)} is none."
+    )
+    actions = ("Send the messages in another way, or host both services on managed instances.",)
+    return Remedy(status.route_place, cause, actions, confidence=Confidence.LIKELY)

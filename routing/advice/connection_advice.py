@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
-from routing.advice.address_remedies import ask_for_address
+from routing.advice.address_remedies import ask_for_address, refuse_on_managed
 from routing.advice.broker_copies import MASTER, NEW_BROKER, enable_database, name_twins
 from routing.advice.database_remedies import ANOTHER_OWNER, open_database, open_holder, open_key, own_database
 from routing.advice.dialog_remedies import LIST_CERTIFICATES
-from routing.advice.managed_remedies import refuse_on_managed
 from routing.advice.queue_remedies import QUEUE_RISK, name_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, correct_route, ready, to_fill_in
 from routing.advice.service_remedies import list_queues

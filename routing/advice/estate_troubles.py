@@ -21,7 +21,7 @@ from routing.advice.transport_remedies import find_transport_errors
 from routing.advice.trouble import EstateTrouble, TroubleKind
 from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK, STATUSES
 from routing.cases.server_evidence import ServerEvidence
-from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount
+from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount, Grants
 from routing.groups import group_pairs
 from routing.lint.lint_estate import is_users
 from routing.render.phrases import cut, join_words, named, quote_log
@@ -244,7 +244,8 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
     if not is_fire_and_forget and inbound + outbound:
         state = ENDED_THERE if inbound >= outbound else ENDED_HERE
     name = statements.identifier(place.database)
-    end = f"END CONVERSATION @handle{'' if state == ENDED_THERE else ' WITH CLEANUP'}"
+    cleanup = state != ENDED_THERE
+    end = f"END CONVERSATION @handle{' WITH CLEANUP' if cleanup else ''}"
     lines = (
         "DECLARE @handle uniqueidentifier, @left int;",
         "SET @left = <number of endpoints>;",
@@ -264,11 +265,12 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
         cause,
         actions,
         *(lines if name is not None else (None,)),
-        risk=f"{END_RISK if state == ENDED_THERE else CLEANUP_RISK}{_count_losses(server, place, counts)}",
+        risk=f"{CLEANUP_RISK if cleanup else END_RISK}{_count_losses(server, place, counts)}",
         confidence=Confidence.LIKELY,
     )
     subject = f"{count(total, 'conversation endpoint')} that are over and stay"
-    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, total, remedy)
+    leak = replace(remedy, discards_messages=cleanup)
+    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, total, leak)
 
 
 def _ending_actions(inbound: int, outbound: int) -> Iterator[str]:
@@ -288,7 +290,7 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
     for instance, endpoint in server.endpoints.items():
         lines = server.log_lines(instance, "Service Broker login attempt failed")
         logins = {match[1]: line for line in reversed(lines) if (match := _WITHOUT_CONNECT.search(line))}
-        granted = {grant.grantee for grant in server.connect_grants(instance) or () if grant.is_granted}
+        granted, _ = server.connect_grants(instance) or Grants()
         for login, line in logins.items():
             pasted, name = statements.identifier(login), statements.identifier(endpoint.name)
             if login in granted or pasted is None or name is None:

@@ -18,6 +18,7 @@ from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.background import StatusText
 from routing.cases.server_evidence import ServerEvidence
+from routing.cases.server_facts import Grants
 from routing.importing.catalog.conversation_rows import error_number
 from routing.render.phrases import join_words, named, quote_log
 from routing.rules import text
@@ -100,10 +101,8 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
     pasted = name_endpoint(status.server, instance)
     line = None if pasted_login is None else f"GRANT CONNECT ON ENDPOINT::{pasted} TO {pasted_login};"
     build = to_fill_in if login is None or "<" in pasted else ready
-    denied = [
-        grant.grantee for grant in grants or () if not grant.is_granted and grant.grantee in (login, _EVERYBODY)
-    ]
-    granted = [grant.grantee for grant in grants or () if grant.is_granted]
+    granted, all_denied = grants or Grants()
+    denied = [name for name in all_denied if name in (login, _EVERYBODY)]
     if denied:
         cause = f"CONNECT on {at} is denied to {join_words(map(named, denied))}, and a denial beats every grant."
         revoked = statements.identifier(denied[0])
@@ -137,7 +136,7 @@ def open_endpoint(status: ReportedStatus) -> Remedy | None:
     if peer is None or endpoint is None or endpoint.name is None:
         return None
     grants = status.server.connect_grants(peer.name)
-    if grants is None or any(grant.is_granted for grant in grants):
+    if grants is None or grants.granted:
         return None
     cause = (
         f"No login has CONNECT on the endpoint of {named(peer.name)}: only its owner and members of sysadmin can"
@@ -156,10 +155,10 @@ def list_logins(status: ReportedStatus) -> str | None:
     peer = status.find_peer_name()
     if peer is None or status.server.endpoint(peer) is None:
         return None
-    granted = [named(grant.grantee) for grant in status.server.connect_grants(peer) or () if grant.is_granted]
-    if not granted:
+    grants = status.server.connect_grants(peer)
+    if grants is None or not grants.granted:
         return None
-    which = join_words(granted, _SHOWN_LOGINS)
+    which = join_words(map(named, grants.granted), _SHOWN_LOGINS)
     return f"CONNECT on the endpoint of {named(peer)} is granted to {which}: compare the login."
 
 
@@ -208,8 +207,8 @@ def _lacks_connect(status: ReportedStatus, instance: str, login: str) -> bool:
     grants = status.server.connect_grants(instance)
     if grants is None:
         return False
-    of_login = [grant.is_granted for grant in grants if grant.grantee in (login, _EVERYBODY)]
-    return not of_login or not all(of_login)
+    names = {login, _EVERYBODY}
+    return not names.isdisjoint(grants.denied) or names.isdisjoint(grants.granted)
 
 
 def _is_account_of(login: str, instance: str) -> bool:

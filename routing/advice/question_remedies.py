@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 
-from routing.advice.managed_remedies import allow
 from routing.advice.path_remedies import (
     find_arrival,
     find_remedies,
@@ -15,21 +14,21 @@ from routing.advice.path_remedies import (
     find_wrong_ports,
 )
 from routing.advice.remedies import remedy_of
-from routing.advice.remedy import Remedy, RemedyPlace
+from routing.advice.remedy import Remedy, RemedyPlace, withhold_refused
 from routing.advice.server_remedies import complete_addresses
 from routing.advice.silence_remedies import SilentMessages
-from routing.advice.status_advice import answer_reported, discards_messages
+from routing.advice.status_advice import StatusAdviser
 from routing.advice.status_facts import ReportedStatus
-from routing.advice.status_meanings import StatusTrouble, find_trouble
+from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.cases.background import StatusText
 from routing.cases.evidence import FileEvidence
 from routing.cases.judged_questions import FollowedMessage, JudgedQuestion, RemedyFacts
+from routing.cases.message_cases import MessageCase, MessageResult
 from routing.rules.judging import JudgedPath
 from routing.terms import LEAVES, STAYS, PathEnd
 
-_ALTERED = re.compile(r"ALTER ROUTE [^=]*=")
-"""The route and the clause that a statement alters."""
+ReadEstate = Callable[[], AdviceEstate]
 
 
 def advise_on_question(
@@ -40,44 +39,40 @@ def advise_on_question(
     *,
     has_exports: bool,
 ) -> tuple[Remedy, ...]:
-    """Find the remedies where a message fails, and for reports of SQL Server (`add_reported_remedies`).
+    """Find the remedies where a message fails, and for a status of SQL Server or a missing acknowledgement.
 
-    ``followed`` is None for a message that stays on its instance.
+    ``followed`` is None for a message that stays on its instance. Facts are read only if there may be a remedy.
     """
-    paths = () if followed is None else followed.judged_paths
+    read_estate = cache(lambda: AdviceEstate(read_facts()))
+    sent = SentMessage.of_case(judged.case, judged.message.t)
     if followed is None:
-        remedies = find_question_remedies(judged, read_facts)
+        remedies, path = _advise_where_stuck(judged.case, sent, read_estate), None
     else:
-        remedies = find_path_remedies(judged, paths, read_facts)
-    path = paths[0] if len(paths) == 1 else None
-    return add_reported_remedies(remedies, judged, status_text, read_facts, path, has_exports=has_exports)
+        paths = followed.judged_paths
+        remedies, path = _advise_on_paths(paths, sent, read_estate), paths[0] if len(paths) == 1 else None
+    verdict = judged.case.verdict
+    if status_text is not None and verdict is not None and judged.case.database is not None:
+        own_path = path if verdict.outcome in LEAVES else None
+        case = replace(judged.case, path=own_path, status_text=status_text)
+        result = MessageResult(judged.question.row, "", case, judged.message)
+        remedies = _add_reported(remedies, result, sent, read_estate, has_exports=has_exports)
+    return _allow(read_estate(), remedies) if remedies else ()
 
 
-def find_question_remedies(judged: JudgedQuestion, read_facts: Callable[[], RemedyFacts]) -> tuple[Remedy, ...]:
-    """Find the remedies for a message that stays or is dropped.
-
-    The tuple is empty if the message is correctly on its way, or its dialog decides. Only otherwise are the facts
-    read.
-    """
-    verdicts = judged.possible if judged.is_undecided else (judged.verdict,)
-    if not all(verdict.outcome in STAYS for verdict in verdicts):
-        return ()
-    estate, sent = AdviceEstate(read_facts()), _sent_of(judged)
-    remedies = {remedy_of(estate.describe_stuck(sent, verdict)) for verdict in verdicts}
-    return _allow(estate, remedies) if len(remedies) == 1 else ()
+def _advise_where_stuck(case: MessageCase, sent: SentMessage, read_estate: ReadEstate) -> list[Remedy]:
+    """Find the remedy for a message that stays or is dropped, unless its dialog decides between several."""
+    if not all(verdict.outcome in STAYS for verdict in case.verdicts):
+        return []
+    remedies = {remedy_of(read_estate().describe_stuck(sent, verdict)) for verdict in case.verdicts}
+    return list(remedies) if len(remedies) == 1 else []
 
 
-def find_path_remedies(
-    judged: JudgedQuestion, paths: tuple[JudgedPath, ...], read_facts: Callable[[], RemedyFacts]
-) -> tuple[Remedy, ...]:
-    """Find the remedies for hops that fail or lead to unknown addresses, each once.
-
-    The facts are read only if there are such hops.
-    """
+def _advise_on_paths(paths: Iterable[JudgedPath], sent: SentMessage, read_estate: ReadEstate) -> list[Remedy]:
+    """Find the remedies for hops that fail or lead to unknown addresses."""
     if not any(path.failing_paths or path.unread_addresses for path in paths):
-        return ()
-    estate, sent = AdviceEstate(read_facts()), _sent_of(judged)
-    remedies = (
+        return []
+    estate = read_estate()
+    return [
         remedy
         for path in paths
         for remedy in (
@@ -85,64 +80,44 @@ def find_path_remedies(
             *find_wrong_ports(path.all_paths, sent, estate),
             *find_unaddressed(path, estate),
         )
-    )
-    return _allow(estate, remedies)
+    ]
 
 
-def add_reported_remedies(
-    remedies: tuple[Remedy, ...],
-    judged: JudgedQuestion,
-    status_text: StatusText | None,
-    read_facts: Callable[[], RemedyFacts],
-    path: JudgedPath | None = None,
-    *,
-    has_exports: bool,
-) -> tuple[Remedy, ...]:
+def _add_reported(
+    remedies: list[Remedy], result: MessageResult, sent: SentMessage, read_estate: ReadEstate, *, has_exports: bool
+) -> list[Remedy]:
     """Add the remedies for a status of SQL Server, or for a missing acknowledgement, to those of the routes.
 
-    They come first if the message is on its way. ``path`` is the only path, if it was followed. Without exports,
-    only a missing acknowledgement gets a remedy.
+    They come first if the message is on its way. Without exports, only a missing acknowledgement gets a remedy.
     """
-    message, verdict = judged.message, judged.verdict
-    if status_text is None or judged.is_undecided or message.database is None:
-        return remedies
-    is_kept, path = verdict.outcome in STAYS, path if verdict.outcome in LEAVES else None
+    is_kept, path = not result.case.is_on_its_way, result.path
     is_failing = path is not None and bool(path.failing_paths)
     has_remedy = is_kept or is_failing
-    is_silent = not has_remedy and status_text.is_silence(judged.question.row["enqueue_time"])
+    is_silent = not has_remedy and result.status_text.is_silence(result.row["enqueue_time"])
     if not (has_exports or is_silent):
         return remedies
-    estate = AdviceEstate(read_facts())
-    reported = ReportedStatus(
-        trouble=find_trouble(status_text.number, status_text.text) or StatusTrouble.UNREAD,
-        status_text=status_text,
-        estate=estate,
-        instance=message.instance,
-        database=message.database,
-        service=message.service,
-        broker=verdict.broker_instance,
-        verdict=verdict,
-        supposed=verdict,
-        from_service=judged.from_service,
-    )
-    answers = answer_reported(reported, is_failing=is_failing, has_remedy=has_remedy)
+    adviser = StatusAdviser(read_estate())
+    counted = adviser.answer([result], is_failing=is_failing, has_remedy=has_remedy)
+    answers = [remedy for remedy, _ in counted]
     if not answers and is_silent:
-        answers = find_silence_remedies(path, _sent_of(judged), _describe_silence(judged, reported, path))
-    ordered = (*remedies, *answers) if is_kept else (*answers, *remedies)
-    return _allow(estate, sorted(ordered, key=discards_messages))
+        reported = adviser.describe(result, StatusTrouble.UNREAD, result.status_text)
+        answers = find_silence_remedies(path, sent, _describe_silence(result, reported))
+    ordered = [*remedies, *answers] if is_kept else [*answers, *remedies]
+    return sorted(ordered, key=lambda remedy: remedy.discards_messages)
 
 
-def _describe_silence(judged: JudgedQuestion, reported: ReportedStatus, path: JudgedPath | None) -> SilentMessages:
-    message, arrival = judged.message, None if path is None else find_arrival(path)
+def _describe_silence(result: MessageResult, reported: ReportedStatus) -> SilentMessages:
+    path, conversation = result.path, None if result.message is None else result.message.conversation_id
+    arrival = None if path is None else find_arrival(path)
     is_lost = path is None or path.end is PathEnd.NOT_KNOWN
     return SilentMessages(
         estate=reported.estate,
         sender=RemedyPlace(reported.instance, reported.scope if reported.address else reported.database),
-        service=message.service,
+        service=reported.service,
         target=reported.find_target() if is_lost and arrival is None else arrival,
-        conversations=() if message.conversation_id is None else (message.conversation_id,),
-        newest=judged.question.row["enqueue_time"],
-        route=judged.verdict.route_name,
+        conversations=() if conversation is None else (conversation,),
+        newest=result.row["enqueue_time"],
+        route=reported.route,
         address=reported.address,
         from_service=reported.from_service,
     )
@@ -152,9 +127,9 @@ def _allow(estate: AdviceEstate, remedies: Iterable[Remedy]) -> tuple[Remedy, ..
     """Return different remedies, one for each route, without statements that their instance does not support."""
     allowed: dict[object, Remedy] = {}
     for remedy in remedies:
-        shown = allow(estate.server, remedy)
-        altered = _ALTERED.search(shown.statement or "")
-        allowed.setdefault(shown if altered is None else (shown.place, altered.group()), shown)
+        shown = withhold_refused(estate.server, remedy)
+        is_altering = shown.altered is not None and shown.statement is not None
+        allowed.setdefault((shown.place, shown.altered) if is_altering else shown, shown)
     return tuple(allowed.values())
 
 
@@ -169,8 +144,3 @@ def beside(read_facts: Callable[[], RemedyFacts], evidence: FileEvidence | None)
         return replace(facts, server=server, addresses=complete_addresses(server, facts.addresses))
 
     return read_all
-
-
-def _sent_of(judged: JudgedQuestion) -> SentMessage:
-    message = judged.message
-    return SentMessage(message.instance, message.database, message.service, judged.from_service, message.t)

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from routing.advice import statements
 from routing.cases.exported_files import UNNAMED_DATABASE
+from routing.cases.server_evidence import ServerEvidence
 from routing.document import SqlStatement
 from routing.importing.tsql.servers import write_server
 from routing.render.phrases import named
 from routing.terms import JsonObject, Word
 
+_NOT_ON_MANAGED = (
+    *("CREATE ENDPOINT", "ALTER ENDPOINT", "REMOTE SERVICE BINDING", "ENABLE_BROKER", "DISABLE_BROKER"),
+    *("MIRROR_ADDRESS", "N'TRANSPORT'"),
+)
+_CHANGES = ("ALTER ", "CREATE ", "DROP ", "END CONVERSATION", "GRANT ", "REVOKE ")
+_ALTERED = re.compile(r"(?:\bALTER DATABASE |\bON DATABASE::)\[((?:[^\]]|\]\]){1,128})\]")
+_OPENING = ("READ_WRITE", "MULTI_USER")
+_ON_AZURE = "no statement makes it send or take messages."
+_LEAVE_AZURE = (
+    "Move the database to a managed instance or to SQL Server.",
+    "Or send the messages by another service, such as Azure Service Bus.",
+)
 _USE_UNNAMED = "-- USE [<database>];"
 _NOT_PASTED = "There is no statement: a name in it cannot be pasted safely, or is too long for SQL Server."
 
@@ -36,13 +50,21 @@ class RemedyPlace(NamedTuple):
     database: str | None = None
 
 
+class AlteredRoute(NamedTuple):
+    """A route that a statement alters, and the first option that it sets."""
+
+    route: str | None
+    option: str = "ADDRESS"
+
+
 @dataclass(frozen=True)
 class Remedy:
     """A remedy for messages that do not arrive.
 
     ``cause`` is one sentence, ``actions`` are one or more. ``statement`` is T-SQL with its own `USE`. It is ready
     to run if ``is_complete``, otherwise every line is a comment. ``risk`` names deleted, locked or stopped
-    objects. It is None if there is no risk.
+    objects. It is None if there is no risk. ``altered`` is the route that the statement alters.
+    ``discards_messages`` is True if the remedy deletes messages that wait to be sent.
     """
 
     place: RemedyPlace
@@ -52,6 +74,8 @@ class Remedy:
     is_complete: bool = False
     risk: str | None = None
     confidence: Confidence = Confidence.TO_BE_CHECKED
+    altered: AlteredRoute | None = None
+    discards_messages: bool = False
 
     @property
     def instance(self) -> str:
@@ -112,12 +136,13 @@ def ready(
     *lines: str | None,
     risk: str | None = None,
     confidence: Confidence = Confidence.CERTAIN,
+    altered: AlteredRoute | None = None,
 ) -> Remedy:
     """Build a remedy that is ready to run. It has no statement if a name cannot be pasted."""
     statement = _in_database(place, lines)
     if statement is None:
         return without_statement(place, cause, actions, risk=risk)
-    return Remedy(place, cause, tuple(actions), statement, True, risk, confidence)
+    return Remedy(place, cause, tuple(actions), statement, True, risk, confidence, altered)
 
 
 def to_fill_in(
@@ -127,12 +152,13 @@ def to_fill_in(
     *lines: str | None,
     risk: str | None = None,
     confidence: Confidence = Confidence.TO_BE_CHECKED,
+    altered: AlteredRoute | None = None,
 ) -> Remedy:
     """Build a remedy with a commented statement, because a value or choice is missing."""
     statement = statements.as_comment(_in_database(place, lines))
     if statement is None:
         return without_statement(place, cause, actions, risk=risk)
-    return Remedy(place, cause, tuple(actions), statement, False, risk, confidence)
+    return Remedy(place, cause, tuple(actions), statement, False, risk, confidence, altered)
 
 
 def correct_route(
@@ -141,12 +167,13 @@ def correct_route(
     clause: str | None,
     cause: str,
     *actions: str,
+    option: str = "ADDRESS",
     is_open: bool = False,
     confidence: Confidence = Confidence.LIKELY,
 ) -> Remedy:
-    """Build a remedy with ALTER ROUTE. ``is_open``: a value of the clause is missing."""
-    build = to_fill_in if is_open else ready
-    return build(place, cause, actions, statements.alter_route(route, clause), confidence=confidence)
+    """Build a remedy with ALTER ROUTE. ``option`` is the first of the clause. ``is_open``: a value is missing."""
+    build, line = to_fill_in if is_open else ready, statements.alter_route(route, clause)
+    return build(place, cause, actions, line, confidence=confidence, altered=AlteredRoute(route, option))
 
 
 def without_statement(
@@ -158,3 +185,34 @@ def without_statement(
 
 def _in_database(place: RemedyPlace, lines: Sequence[str | None]) -> str | None:
     return statements.in_database(UNNAMED_DATABASE if place.database is None else place.database, lines)
+
+
+def withhold_refused(server: ServerEvidence, remedy: Remedy) -> Remedy:
+    """Return a remedy without a statement that its instance does not support or its database does not take."""
+    if server.has_no_broker(remedy.instance):
+        cause = f"{named(remedy.instance)} is a service of Azure that has no Service Broker: {_ON_AZURE}"
+        return Remedy(RemedyPlace(remedy.instance), cause, _LEAVE_AZURE, confidence=Confidence.CERTAIN)
+    statement = remedy.statement or ""
+    if server.is_managed(remedy.instance) and any(words in statement for words in _NOT_ON_MANAGED):
+        note = f"{named(remedy.instance)} is a Managed Instance, which does not support the statement for it."
+        return replace(remedy, actions=(*remedy.actions, note), statement=None, is_complete=False)
+    is_change = any(words in statement for words in _CHANGES)
+    altered = [name.replace("]]", "]") for name in _ALTERED.findall(statement)] or [remedy.place.database]
+    refusals = (_refuse_change(server, remedy.instance, name, statement) for name in altered if is_change)
+    why = next(filter(None, refusals), None)
+    if why is None:
+        return remedy
+    shown = statements.as_comment(statement) if remedy.is_complete else statement
+    return replace(remedy, actions=(*remedy.actions, why), statement=shown, is_complete=False)
+
+
+def _refuse_change(server: ServerEvidence, instance: str, database: str | None, statement: str) -> str | None:
+    """Return a sentence on a database that takes no changes, or None for any other."""
+    facts = server.database(instance, database)
+    if facts is None or database is None:
+        return None
+    if server.is_secondary(instance, facts.name):
+        return f"{named(database)} of {named(instance)} is a secondary replica: run the statement at the primary."
+    is_opened = any(option in statement for option in _OPENING)
+    is_read_only = facts.is_read_only and not facts.is_closed and not is_opened
+    return f"{named(database)} is read-only: the statement needs it to be writable." if is_read_only else None

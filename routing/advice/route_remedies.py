@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from routing.advice import statements
-from routing.advice.remedy import Remedy, ready, to_fill_in
+from routing.advice.remedy import AlteredRoute, Confidence, Remedy, RemedyPlace, correct_route, ready
 from routing.advice.stuck_messages import StuckMessage
 from routing.cases.near_misses import ROUTE, NearMiss
 from routing.render.phrases import named
@@ -18,6 +18,7 @@ from routing.rules.matching import comes_before
 from routing.rules.text import EXPIRED, OTHER_BROKER, SPELLINGS
 from routing.terms import MatchingStep, Reason
 
+_ID = "BROKER_INSTANCE"
 _REPLACE_RISK = "The statement drops the route and creates it again in one transaction; you own the new route."
 
 
@@ -29,14 +30,14 @@ def correct_spelling(stuck: StuckMessage) -> Remedy | None:
                 f"Route {named(near.name)} of {named(near.database)} names {named(near.service)}, but the messages"
                 f" are for {named(stuck.service)}."
             )
-            actions = (
-                (
-                    "If the messages are right, give the route their spelling: names are compared exactly, and no"
-                    " known database holds a service of the route's spelling."
-                ),
+            action = (
+                "If the messages are right, give the route their spelling: names are compared exactly, and no"
+                " known database holds a service of the route's spelling."
             )
-            altered = statements.alter_route(near.name, statements.with_clause(service=stuck.service))
-            return ready(stuck.place(near.database), cause, actions, altered)
+            clause, place = statements.with_clause(service=stuck.service), stuck.place(near.database)
+            return correct_route(
+                place, near.name, clause, cause, action, option="SERVICE_NAME", confidence=Confidence.CERTAIN
+            )
     return None
 
 
@@ -70,9 +71,8 @@ def correct_route_id(stuck: StuckMessage) -> Remedy | None:
                 f"Route {named(near.name)} of {named(near.database)} has broker instance {named(near.broker)},"
                 " which no known database with the service has."
             )
-            actions = (f"Give the route {named(stuck.broker)}, which the messages are bound to.",)
-            altered = statements.alter_route(near.name, statements.with_clause(broker=stuck.broker))
-            return ready(stuck.place(near.database), cause, actions, altered)
+            action = f"Give the route {named(stuck.broker)}, which the messages are bound to."
+            return _correct_id(stuck.place(near.database), near.name, stuck.broker, cause, action)
     return None
 
 
@@ -96,7 +96,8 @@ def renew_route_id(stuck: StuckMessage) -> Remedy | None:
     if not search.pick:
         actions += ("END CONVERSATION for open dialogs, which are bound to the old one, and begin new ones.",)
     lines = [statements.alter_route(route.name, statements.with_clause(broker=now)) for route in old]
-    return ready(stuck.place(search.scope), cause, actions, *lines)
+    altered = AlteredRoute(old[0].name, _ID)
+    return ready(stuck.place(search.scope), cause, actions, *lines, altered=altered)
 
 
 def pin_anew(stuck: StuckMessage, stuck_there: StuckMessage) -> Remedy | None:
@@ -114,8 +115,8 @@ def pin_anew(stuck: StuckMessage, stuck_there: StuckMessage) -> Remedy | None:
         f" but the service is in {named(holders[0].name)} of instance {named(stuck_there.instance)}, whose broker"
         f" instance is {named(holders[0].broker)} now."
     )
-    altered = statements.alter_route(stuck.verdict.route_name, statements.with_clause(broker=holders[0].broker))
-    return ready(stuck.place(stuck.last.scope), cause, ("Give the route the broker instance of today.",), altered)
+    place, action = stuck.place(stuck.last.scope), "Give the route the broker instance of today."
+    return _correct_id(place, stuck.verdict.route_name, holders[0].broker, cause, action)
 
 
 def compare_ids(stuck: StuckMessage) -> Remedy | None:
@@ -132,9 +133,22 @@ def compare_ids(stuck: StuckMessage) -> Remedy | None:
                 "If the messages are right, correct the route.",
                 "If the route is right, the database has a new id: end the dialogs and begin new ones.",
             )
-            altered = statements.alter_route(near.name, statements.with_clause(broker=stuck.broker))
-            return to_fill_in(stuck.place(near.database), cause, actions, altered)
+            place, to_be_checked = stuck.place(near.database), Confidence.TO_BE_CHECKED
+            return _correct_id(place, near.name, stuck.broker, cause, *actions, confidence=to_be_checked)
     return None
+
+
+def _correct_id(
+    place: RemedyPlace,
+    route: str | None,
+    broker: str | None,
+    cause: str,
+    *actions: str,
+    confidence: Confidence = Confidence.CERTAIN,
+) -> Remedy:
+    """Build a remedy that corrects the broker instance of a route. It is a comment if it must be checked."""
+    clause, is_open = statements.with_clause(broker=broker), confidence is Confidence.TO_BE_CHECKED
+    return correct_route(place, route, clause, cause, *actions, option=_ID, is_open=is_open, confidence=confidence)
 
 
 def _missed_routes(stuck: StuckMessage) -> Iterable[tuple[NearMiss, EstateRoute]]:

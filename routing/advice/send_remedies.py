@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from routing.advice import statements
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
 from routing.cases.server_evidence import ServerEvidence
+from routing.cases.server_facts import Grants
 from routing.render.phrases import join_words, named
 
 EVERYBODY = "public"
@@ -44,10 +46,10 @@ def grant_missing_send(
     user, why = (None, "") if is_bound is False else _find_user(server, sender, target, from_service)
     roles = frozenset[str]() if user is None else server.roles_of(*place, user)
     acting = {EVERYBODY, *(roles or ()), *(() if user is None else (user,))}
-    senders = [grant.grantee for grant in grants if grant.is_granted]
-    denied = [grant.grantee for grant in grants if not grant.is_granted and grant.grantee in acting]
-    if denied:
-        return _revoke_denial(target, service, denied[0])
+    senders = grants.granted
+    denied = next((name for name in grants.denied if name in acting), None)
+    if denied is not None:
+        return _revoke_denial(target, service, denied)
     if _OWNERS in acting or acting.intersection(senders):
         return None
     pasted = statements.identifier(service)
@@ -113,8 +115,7 @@ def _sends_as_nobody(status: ReportedStatus) -> bool:
 
 def list_senders(server: ServerEvidence, target: RemedyPlace, service: str) -> str | None:
     """Return a sentence on the users that may send to a service, or None if they are unknown or everybody."""
-    grants = server.send_grants(target.instance, target.database or "", service) or ()
-    senders = [grant.grantee for grant in grants if grant.is_granted]
+    senders, _ = server.send_grants(target.instance, target.database or "", service) or Grants()
     if not senders or EVERYBODY in senders:
         return None
     return (
@@ -159,7 +160,7 @@ def _find_user(
 
 
 def _grant_to(
-    target: RemedyPlace, service: str, user: str, why: str, senders: list[str], *, is_open: bool
+    target: RemedyPlace, service: str, user: str, why: str, senders: Sequence[str], *, is_open: bool
 ) -> Remedy:
     """Advise GRANT SEND to the user of the dialogs, while nobody or another one has it.
 

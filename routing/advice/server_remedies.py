@@ -221,7 +221,7 @@ def _name_partners(
     broker, address, mirror = pair
     action = f"Give route {named(route)} both partners: its address, and the other as mirror."
     clause = statements.with_clause(service, broker, address.strip().rstrip("/"), mirror)
-    return correct_route(place, route, clause, cause, action, *checks)
+    return correct_route(place, route, clause, cause, action, *checks, option="SERVICE_NAME")
 
 
 def lead_to_principal(estate: AdviceEstate, reached: str, before: StuckMessage) -> Remedy | None:

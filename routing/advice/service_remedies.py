@@ -6,6 +6,7 @@ Each function handles one case, and returns None if the case does not apply.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER
@@ -74,7 +75,7 @@ def end_conversations(
         )
     end = f"END CONVERSATION '<conversation_handle>'{' WITH CLEANUP' if cleanup else ''};"
     risk = state_losses(server, place, service, cleanup=cleanup)
-    return to_fill_in(place, cause, actions, query, end, risk=risk)
+    return replace(to_fill_in(place, cause, actions, query, end, risk=risk), discards_messages=cleanup)
 
 
 def end_dead_dialog(server: ServerEvidence, place: RemedyPlace, service: str) -> Remedy | None:
@@ -92,7 +93,7 @@ def end_dead_dialog(server: ServerEvidence, place: RemedyPlace, service: str) ->
         literal = statements.literal(service)
         lines = [None if literal is None else line.replace("{}", literal) for line in _END_ALL]
         risk = state_losses(server, place, service, cleanup=True)
-        return ready(place, cause, actions, *lines, risk=risk)
+        return replace(ready(place, cause, actions, *lines, risk=risk), discards_messages=True)
     if is_of_event_notifications(service):
         return make_event_notification(server, place, service, "These are answers to an event notification")
     return None
@@ -151,7 +152,7 @@ def begin_anew(stuck: StuckMessage) -> Remedy | None:
     )
     place = stuck.place(stuck.database)
     risk = state_losses(stuck.estate.server, place, stuck.service, cleanup=True)
-    return Remedy(place, cause, actions, risk=risk)
+    return Remedy(place, cause, actions, risk=risk, discards_messages=True)
 
 
 def notify_anew(stuck: StuckMessage) -> Remedy | None:

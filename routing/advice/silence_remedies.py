@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from routing.advice.address_remedies import restore_default
+from routing.advice.address_remedies import correct_managed_port, restore_default
 from routing.advice.broker_copies import name_twins
 from routing.advice.database_remedies import open_database, open_holder, own_database
 from routing.advice.handshake_remedies import compare_certificates
-from routing.advice.managed_remedies import correct_managed_port
 from routing.advice.queue_remedies import read_queue, turn_on
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.send_remedies import grant_missing_send, list_senders

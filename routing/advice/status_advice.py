@@ -18,7 +18,6 @@ from routing.advice.service_remedies import end_conversations, end_dead_dialog
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import CONNECTION_TROUBLES, StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
-from routing.advice.trouble_catalogue import CLEANUP_RISK
 from routing.cases.background import StatusText
 from routing.cases.message_cases import CheckedEstate, MessageResult
 from routing.groups import group_pairs
@@ -126,25 +125,6 @@ def needs_answer(verdict: Verdict | None, status_text: StatusText, scope: str, *
     return not is_of_routes and agreement in (NumberAgreement.CONTRADICTS, NumberAgreement.SAYS_NOTHING)
 
 
-def answer_reported(status: ReportedStatus, *, is_failing: bool, has_remedy: bool) -> list[Remedy]:
-    """Return the remedies for a message with a verdict: for a missing endpoint, then for its status.
-
-    ``is_failing`` is True if it leaves its instance and does not arrive. ``has_remedy`` is True if its routes have
-    a remedy.
-    """
-    missing_endpoint = make_endpoint(status)
-    answers = [] if missing_endpoint is None else [missing_endpoint]
-    is_shown = is_failing and status.trouble in _SHOWN_BY_PATHS
-    if not is_shown and needs_answer(status.verdict, status.status_text, status.scope, has_remedy=has_remedy):
-        answers.append(answer_status(status))
-    return answers
-
-
-def discards_messages(remedy: Remedy) -> bool:
-    """Return True if a remedy discards messages, and so comes after others."""
-    return (remedy.risk or "").startswith(CLEANUP_RISK)
-
-
 def make_endpoint(status: ReportedStatus) -> Remedy | None:
     """Return the advice on an endpoint for a sender without one, if a route leads to another instance."""
     if status.verdict is None or status.verdict.outcome != Outcome.SENT:
@@ -218,9 +198,9 @@ CountedRemedy = tuple[Remedy, int]
 
 
 class StatusAdviser:
-    """Answers the statuses of messages of an estate."""
+    """Answers the statuses of messages of an estate. ``checked`` is only needed for messages without a verdict."""
 
-    def __init__(self, checked: CheckedEstate, estate: AdviceEstate) -> None:
+    def __init__(self, estate: AdviceEstate, checked: CheckedEstate | None = None) -> None:
         self._checked, self._estate = checked, estate
         self._judge = MessageJudge(estate.network, is_exact=True)
 
@@ -240,7 +220,7 @@ class StatusAdviser:
         troubles = {find_trouble(result.status_text.number, result.status_text.text) for result in results}
         is_said = StatusTrouble.NO_ENDPOINT in troubles
         trouble = StatusTrouble.NO_ENDPOINT if is_said else StatusTrouble.UNREAD
-        remedy = make_endpoint(self._reported(first, trouble, first.status_text))
+        remedy = make_endpoint(self.describe(first, trouble, first.status_text))
         if remedy is not None:
             yield remedy, len(results)
 
@@ -270,26 +250,27 @@ class StatusAdviser:
             if trouble is StatusTrouble.NOT_TAKEN_THERE:
                 lacking = self._mend_target(result)
             of = contradicting if result.case.is_contradicted else counts
-            of[lacking or answer_status(self._reported(result, trouble, status_text))] += len(alike)
+            of[lacking or answer_status(self.describe(result, trouble, status_text))] += len(alike)
         yield from counts.most_common()
         yield from contradicting.most_common()
 
     def _mend_target(self, result: MessageResult) -> Remedy | None:
-        row, supposed = result.row, _in_common(result.case.possible)
-        if result.verdict is not None or supposed is None or supposed.address is None:
+        row, supposed, checked = result.row, _in_common(result.case.possible), self._checked
+        if result.verdict is not None or checked is None or supposed is None or supposed.address is None:
             return None
-        owners = self._estate.network.owners(supposed.address, self._checked.instances[row["instance_name"]])
+        owners = self._estate.network.owners(supposed.address, checked.instances[row["instance_name"]])
         if len(owners) != 1 or owners[0].is_only_addressed or may_ask(owners[0], None):
             return None
         name, service = owners[0].name, row["to_service_name"]
-        t = self._checked.times[row["instance_name"]]
+        t = checked.times[row["instance_name"]]
         arriving = RoutedMessage("", None, True, t, name, None, service, supposed.broker_instance)
         verdict = self._judge.verdict(arriving, NO_DIALOG)
-        if verdict.outcome in ON_ITS_WAY or self._checked.knowledge.of_verdict(name, verdict):
+        if verdict.outcome in ON_ITS_WAY or checked.knowledge.of_verdict(name, verdict):
             return None
         return remedy_of(self._estate.describe_stuck(SentMessage(name, None, service, None, t), verdict))
 
-    def _reported(self, result: MessageResult, trouble: StatusTrouble, status_text: StatusText) -> ReportedStatus:
+    def describe(self, result: MessageResult, trouble: StatusTrouble, status_text: StatusText) -> ReportedStatus:
+        """Return the facts behind a trouble of a message."""
         row, verdict = result.row, result.verdict
         return ReportedStatus(
             trouble=trouble,

@@ -11,6 +11,7 @@ from routing.advice import statements
 from routing.advice.remedy import RemedyPlace
 from routing.cases.estate_addresses import EstateAddresses, TargetAddress
 from routing.cases.judged_questions import RemedyFacts
+from routing.cases.message_cases import MessageCase
 from routing.cases.near_misses import ROUTE, KnownInstances, NearMiss, NearMisses
 from routing.groups import group_pairs
 from routing.render.phrases import named
@@ -38,6 +39,11 @@ class SentMessage(NamedTuple):
     service: str
     from_service: str | None
     t: int
+
+    @classmethod
+    def of_case(cls, case: MessageCase, t: int) -> SentMessage:
+        """Return the sent messages of a case, decided at a time."""
+        return cls(case.instance, case.database, case.service, case.from_service, t)
 
 
 class AdviceEstate:

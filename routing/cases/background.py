@@ -181,6 +181,10 @@ class StatusText:
         return observed.compare(reason, self.number, in_msdb=in_msdb)
 
 
+NO_STATUS = StatusText(-(2**63), None, None)
+"""The status of a message that was never observed."""
+
+
 @dataclass(frozen=True)
 class MessageBackground:
     """The facts about a message outside the rules.

@@ -177,19 +177,26 @@ def _state(request: RouteRequest, at: int) -> Iterator[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class PathDifference:
-    """The reasons for different paths on two sides. ``affected`` comes from `find_affected`."""
+    """The reasons for different decisions and paths on two sides, each found once."""
 
-    before: EstateNetwork
-    after: EstateNetwork
-    affected: AffectedServices
+    sides: DiffSides
     _leads_elsewhere_by_route: dict[tuple[str, str], bool] = field(default_factory=dict, init=False)
 
-    @classmethod
-    def of(cls, diff_sides: DiffSides, affected: AffectedServices) -> PathDifference:
-        """Return the differences of two sides, each with its whole estate."""
-        before_side, other = diff_sides.both
-        before = network_of(before_side.settings)
-        return cls(before, network_of(other.settings) if other.differs_in(before_side) else before, affected)
+    @cached_property
+    def affected(self) -> AffectedServices:
+        """The services with messages that may be decided differently."""
+        return find_affected(self.sides)
+
+    @cached_property
+    def before(self) -> EstateNetwork:
+        """The whole estate of the side before."""
+        return network_of(self.sides.before.settings)
+
+    @cached_property
+    def after(self) -> EstateNetwork:
+        """The whole estate of the side after."""
+        before, other = self.sides.both
+        return network_of(other.settings) if other.differs_in(before) else self.before
 
     def may_differ(self, path: PathWithReturn, sender: PathSender, to: ServiceAddress) -> bool:
         """Return True if the path of a sender's messages before may be another one after."""
@@ -230,16 +237,19 @@ class PathDifference:
             selections += [{**near, "to_service_name": answered}] if answered else []
         return selections
 
-    def list_hiding(self, read_keys: Callable[[], Iterable[PathKey]], before: int, after: int) -> list[str]:
+    def list_unaddressed(self, read_keys: Callable[[], Iterable[PathKey]]) -> list[str]:
         """Return the instances without a known address where messages may get another path at a time after.
 
         Any of them may listen at any address of no known instance. ``read_keys`` returns the keys of all messages.
         Every such instance counts if there are too many keys or paths.
         """
+        settings = self.sides.before.settings, self.sides.after.settings
+        if all(any(addresses or ()) for one in settings for addresses in one["instances"].values["addresses"]):
+            return []
         keys = self._affected_keys(read_keys)
         if not keys:
             return []
-        networks = (self.before, self.after)
+        networks, times = (self.before, self.after), [side.at for side in self.sides.both]
         hidden = {name for network in networks for name in _without_address(network)}
         if len(keys) > _MOST_KEYS:
             return sorted(hidden)
@@ -254,7 +264,7 @@ class PathDifference:
                 PathPlanner(_place(network, unknown, is_own=is_own), is_exact=True) for network in networks
             ]
             for key in keys:
-                old, new = (_list_passed_paths(*of, key) for of in zip(planners, (before, after), strict=True))
+                old, new = (_list_passed_paths(*of, key) for of in zip(planners, times, strict=True))
                 if old is None or new is None:
                     return sorted(hidden)
                 steps = (step for path in old ^ new for step in pairwise(path.instances))
@@ -404,15 +414,6 @@ def _list_passed(possible_path: PossiblePath) -> tuple[str | None, ...]:
     """Return the instances that a path passes, with its end."""
     hop_path = possible_path.hop_path
     return (*(hop.instance_name for hop in hop_path.hops), hop_path.instance)
-
-
-def list_unaddressed(diff_sides: DiffSides, read_keys: Callable[[], Iterable[PathKey]]) -> list[str]:
-    """Return the instances without a known address that may hide changes (`PathDifference.list_hiding`)."""
-    settings = diff_sides.before.settings, diff_sides.after.settings
-    if all(any(addresses or ()) for one in settings for addresses in one["instances"].values["addresses"]):
-        return []
-    difference = PathDifference.of(diff_sides, find_affected(diff_sides))
-    return difference.list_hiding(read_keys, diff_sides.before.at, diff_sides.after.at)
 
 
 def _routes(instance: SqlInstance) -> Iterator[EstateRoute]:

@@ -224,7 +224,8 @@ def gather(paths: Sequence[str], options: FileOptions) -> FileEvidence:
     exports, scripts = find_files(paths)
     export, options = read_exports(exports, options)
     if QUEUE not in export.rows and (export.unread_queues or not export.rows):
-        unread = [why for why in export.rejected if why.partition(": ")[0] in export.unread_queues]
+        beginnings = tuple(f"{file}: " for file in export.unread_queues)
+        unread = [why for why in export.rejected if why.startswith(beginnings)]
         raise no_queue(paths, [*unread, *export.notes])
     evidence = weigh(export, scripts, options)
     if QUEUE in export.rows:

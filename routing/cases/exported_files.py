@@ -15,7 +15,7 @@ from routing.errors import InputError, join_bounded, quote
 from routing.groups import group_pairs
 from routing.importing.catalog import StandIns, TimeFormats
 from routing.importing.catalog.cell_values import UnknownTime
-from routing.importing.catalog.result_files import FoundResultSet, find_result_sets, have_equal_rows
+from routing.importing.catalog.result_files import FoundResultSet, SkippedFile, find_result_sets, have_equal_rows
 from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_lack
 from routing.importing.catalog.views import ASKED_QUEUE, QUEUE, query_of
 from routing.importing.import_files import as_shown
@@ -327,8 +327,8 @@ def read_exports(paths: Sequence[str], options: FileOptions) -> tuple[CatalogExp
     result_sets = _without_copies(result_sets, notes)
     notes += [note for part in result_sets if (note := _complete_queue(part)) is not None]
     result_sets = _leave_out_incomplete(result_sets, skipped, notes)
-    unread_queues = [note for note in skipped if _is_queue(note)]
-    notes = [note for note in notes if note not in unread_queues]
+    unread_queues = [file for file in skipped if _may_be_queue(file)]
+    notes = [note for note in notes if note not in {file.note for file in unread_queues}]
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
     export = export_of(
         result_sets, notes, lambda part: stand_ins[part.file], replace(options.times, is_lenient=True)
@@ -336,17 +336,15 @@ def read_exports(paths: Sequence[str], options: FileOptions) -> tuple[CatalogExp
     export.files_skipped = len(skipped)
     for unread in unread_queues:
         # Its messages are not known, as those of an unreadable row are not.
-        file, _, why = unread.partition(": ")
-        export.rejected.append(f"{file}: {why}")
+        export.rejected.append(unread.note)
         export.doubts.setdefault(QUEUE, set()).add((None, None, None))
-        export.unread_queues.append(file)
+        export.unread_queues.append(unread.file)
     return export, replace(options, stand_ins=stand_in_for_scripts(stand_ins.values(), options.stand_ins))
 
 
-def _is_queue(unread: str) -> bool:
+def _may_be_queue(unread: SkippedFile) -> bool:
     """Return whether a file that is not read is called like the transmission queue, or has columns of it."""
-    file, _, why = unread.partition(": not read, ")
-    return _QUEUE_NAME.search(file) is not None or f"sys.{QUEUE}" in why
+    return unread.view == QUEUE or _QUEUE_NAME.search(unread.file) is not None
 
 
 def _without_copies(result_sets: Sequence[FoundResultSet], notes: list[str]) -> list[FoundResultSet]:
@@ -378,14 +376,14 @@ def _without_copies(result_sets: Sequence[FoundResultSet], notes: list[str]) -> 
 
 
 def _leave_out_incomplete(
-    result_sets: Sequence[FoundResultSet], skipped: list[str], notes: list[str]
+    result_sets: Sequence[FoundResultSet], skipped: list[SkippedFile], notes: list[str]
 ) -> list[FoundResultSet]:
     lacks = list(map(find_lack, result_sets))
     for part, lack in zip(result_sets, lacks, strict=True):
         if lack is not None:
-            note = f"{part.file}: not read, {lack} (export it with {query_of(part.view)})"
-            skipped.append(note)
-            notes.append(note)
+            why = f"{lack} (export it with {query_of(part.view)})"
+            skipped.append(SkippedFile.not_read(part.file, why, part.view.name))
+            notes.append(skipped[-1].note)
     return [part for part, lack in zip(result_sets, lacks, strict=True) if lack is None]
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from operator import itemgetter
 
-from routing.cases.background import NO_OTHER_INSTANCES, OtherInstances
+from routing.cases.background import NO_OTHER_INSTANCES, NO_STATUS, OtherInstances
 from routing.cases.estate_addresses import EstateAddresses
+from routing.cases.message_cases import MessageCase, message_of
 from routing.cases.questions import QuestionError
 from routing.cases.server_evidence import NO_EVIDENCE, ServerEvidence
 from routing.plan.checked_inputs import instances_of, network_of
@@ -27,7 +27,7 @@ from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn
 from routing.rules.rejecting import rejections
 from routing.rules.requesting import InstanceRequests, RequestScope
-from routing.rules.resolving import ALTERNATIVE_COLUMNS, MESSAGE_COLUMNS, DialogFacts, RoutedMessage, Verdict
+from routing.rules.resolving import ALTERNATIVE_COLUMNS, DialogFacts, RoutedMessage, Verdict
 from routing.rules.text import empty_as_null, likeness
 from routing.rules.timeline import moment_of
 from routing.tables.table_columns import TableColumns
@@ -38,14 +38,6 @@ Chunks = Callable[[str, str], Iterable[Mapping[str, TableColumns]]]
 
 It returns chunks in the order in which messages ask (`order_of_asking`). Inside a chunk they have no order.
 """
-
-
-_MESSAGE_VALUES = itemgetter(*MESSAGE_COLUMNS)
-
-
-def message_of(row: ReadRow, as_of: int | None) -> RoutedMessage:
-    """Read a valid row as the rules do (section 0). ``as_of`` is the time of all messages, if any."""
-    return RoutedMessage.of_row(*_MESSAGE_VALUES(row), as_of=as_of)
 
 
 def narrow_to(tables: Mapping[str, TableColumns], row: ReadRow) -> dict[str, TableColumns]:
@@ -120,39 +112,27 @@ class QuestionedMessage:
 
 @dataclass(frozen=True)
 class JudgedQuestion:
-    """The answer to a question.
+    """The message of a question with its case. ``requests`` are the requests on record and from messages.
 
-    ``possible`` has a verdict for each broker instance that a dialog may get, or one if there is no choice.
-    ``verdict`` is that of the dialog, or the first for an unknown dialog (``is_undecided``). ``requests`` are the
-    requests on record and from messages.
+    The case has a verdict for each broker instance that a dialog may get as ``possible``.
     """
 
     question: QuestionedMessage
     message: RoutedMessage
     dialog: DialogFacts
-    possible: tuple[Verdict, ...]
-    verdict: Verdict
+    case: MessageCase
     requests: InstanceRequests
-
-    @property
-    def is_undecided(self) -> bool:
-        """Whether the dialog decides, and is not given."""
-        return self.question.is_of_any_dialog and len(self.possible) > 1
 
     @property
     def may_leave(self) -> bool:
         """Whether some decision sends the message to another instance."""
-        return any(verdict.outcome in LEAVES for verdict in self.possible)
-
-    @property
-    def from_service(self) -> str | None:
-        """The sending service, or None if it is unknown."""
-        return empty_as_null(self.question.row["from_service_name"])
+        return any(verdict.outcome in LEAVES for verdict in self.case.possible)
 
     @property
     def services(self) -> set[str]:
         """The target service, and that of the acknowledgement."""
-        return {self.message.service, *([] if self.from_service is None else [self.from_service])}
+        names = self.message.service, self.case.from_service
+        return {name for name in names if name is not None}
 
 
 def judge_question(question: QuestionedMessage, known_tables: KnownTables) -> JudgedQuestion:
@@ -166,8 +146,12 @@ def judge_question(question: QuestionedMessage, known_tables: KnownTables) -> Ju
         open_requests(_asking_others(question, message, decisions, messages, known_tables), requests)
     # Where two decisions meet step 4 in one database, both open the message's request or neither does.
     possible = keyed.possible(message, dialog, requests)
-    verdict = possible[place_of_pick(possible, message)]
-    return JudgedQuestion(question, message, dialog, possible, verdict, requests)
+    is_undecided = question.is_of_any_dialog and len(possible) > 1
+    verdict = None if is_undecided else possible[place_of_pick(possible, message)]
+    from_service = empty_as_null(question.row["from_service_name"])
+    place = message.instance, message.database, message.service, from_service
+    case = MessageCase(*place, NO_STATUS, verdict, possible=possible)
+    return JudgedQuestion(question, message, dialog, case, requests)
 
 
 def _asking_others(
@@ -226,11 +210,11 @@ class FollowedMessage:
 
 def follow_question(judged: JudgedQuestion, network: EstateNetwork) -> FollowedMessage:
     """Follow the message of a question to its end, and its acknowledgement back."""
-    message, from_service = judged.message, judged.from_service
+    message, from_service = judged.message, judged.case.from_service
     back_to = None if from_service is None else ServiceAddress.of_name(from_service)
     dialog, instance = message.conversation_id, network.instances[message.instance]
     sender = PathSender(instance, message.database, message.is_initiator, back_to, dialog)
-    paths = PathPlanner(network, is_exact=True).paths(sender, message, judged.possible)
+    paths = PathPlanner(network, is_exact=True).paths(sender, message, judged.case.possible)
     return FollowedMessage(message, from_service, tuple(dict.fromkeys(paths)))
 
 
@@ -240,8 +224,8 @@ RUN_ID = "explain"
 
 def verdict_row(judged: JudgedQuestion) -> TableRow:
     """Return the columns of ``resolved_routes``, with null in columns that depend on an unknown dialog."""
-    verdicts = judged.possible if judged.is_undecided else (judged.verdict,)
-    rows = [{**_of_message(judged.question, judged.message), **_columns_of(verdict)} for verdict in verdicts]
+    message_row = _of_message(judged.question, judged.message)
+    rows = [{**message_row, **_columns_of(verdict)} for verdict in judged.case.verdicts]
     return {
         name: value if all(row[name] == value for row in rows) else None for name, value in rows[0].items()
     } | {"run_id": RUN_ID, "attempt": 1}

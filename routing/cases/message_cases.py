@@ -6,11 +6,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from routing.cases.background import StatusText
 from routing.cases.evidence import CONFIGURATION, FileEvidence
-from routing.cases.judged_questions import message_of
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.missing_knowledge import OF_ROUTES, KnowledgeGap, MissingKnowledge
 from routing.groups import group_pairs
@@ -22,11 +22,11 @@ from routing.rules.estate import SharedTuple, SqlInstance
 from routing.rules.judging import JudgedPath
 from routing.rules.network import EstateNetwork
 from routing.rules.observed import NumberAgreement, ReasonComparison
-from routing.rules.resolving import NO_DIALOG, DialogFacts, RoutedMessage, Verdict
+from routing.rules.resolving import MESSAGE_COLUMNS, NO_DIALOG, DialogFacts, RoutedMessage, Verdict
 from routing.rules.timeline import micros_of
 from routing.schemas import DIALOGS, INPUTS
 from routing.tables.table_columns import TableColumns
-from routing.terms import MSDB, NOT_KNOWN, ON_ITS_WAY, SortKey, TableRow
+from routing.terms import MSDB, NOT_KNOWN, ON_ITS_WAY, ReadRow, SortKey, TableRow
 
 # The verdicts that a message may have whose dialog, or whose estate, is not wholly known.
 #
@@ -36,6 +36,12 @@ from routing.terms import MSDB, NOT_KNOWN, ON_ITS_WAY, SortKey, TableRow
 
 
 _ANY_MESSAGE = ""
+_MESSAGE_VALUES = itemgetter(*MESSAGE_COLUMNS)
+
+
+def message_of(row: ReadRow, as_of: int | None) -> RoutedMessage:
+    """Read a valid row as the rules do (section 0). ``as_of`` is the time of all messages, if any."""
+    return RoutedMessage.of_row(*_MESSAGE_VALUES(row), as_of=as_of)
 
 
 class PossibleVerdicts:
@@ -89,12 +95,12 @@ class PossibleVerdicts:
 class MessageCase:
     """The shared result of messages with the same sender, service, decision, path and status, as one object.
 
-    ``verdict`` is None if ``gaps`` leave it open. ``possible`` then has the possible verdicts. ``path`` is the
-    path from their instance, or None if they stay. ``status_text`` is the status of SQL Server.
+    ``verdict`` is None if ``gaps`` or an unknown dialog leave it open, and ``possible`` has the possible verdicts.
+    ``path`` is the path from their instance, or None if they stay. ``status_text`` is the status of SQL Server.
     """
 
     instance: str
-    database: str
+    database: str | None
     service: str
     from_service: str | None
     status_text: StatusText
@@ -102,6 +108,11 @@ class MessageCase:
     gaps: tuple[KnowledgeGap, ...] = ()
     path: JudgedPath | None = None
     possible: tuple[Verdict, ...] = ()
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdict, or the possible ones."""
+        return self.possible if self.verdict is None else (self.verdict,)
 
     @property
     def outcome(self) -> str:
@@ -188,7 +199,7 @@ class MessageResult:
     of its conversation. ``message`` is the row for the rules, or None if they cannot read it.
     """
 
-    row: TableRow
+    row: ReadRow
     handle: str
     case: MessageCase
     message: RoutedMessage | None = None

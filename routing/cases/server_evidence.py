@@ -22,7 +22,7 @@ from routing.cases.server_facts import (
     EndpointFacts,
     ExportError,
     ExportRefusal,
-    Grant,
+    Grants,
     QueueFacts,
     are_named,
     count_endpoints,
@@ -185,7 +185,7 @@ class ServerEvidence:
         rows = self._rows_of("remote_service_bindings", instance, database)
         return any(row["remote_service_name"] == service and not row["is_anonymous_on"] for row in rows)
 
-    def send_grants(self, instance: str, database: str, service: str) -> Sequence[Grant] | None:
+    def send_grants(self, instance: str, database: str, service: str) -> Grants | None:
         """Return the grants and denials of SEND on a service, or None if permissions were not exported.
 
         CONTROL of the service or of its database includes SEND.
@@ -203,7 +203,7 @@ class ServerEvidence:
             roles |= members
         return frozenset(roles)
 
-    def connect_grants(self, instance: str) -> Sequence[Grant] | None:
+    def connect_grants(self, instance: str) -> Grants | None:
         """Return the grants and denials of CONNECT on its endpoint, or None if permissions were not exported."""
         endpoint = self.endpoint(instance)
         name = None if endpoint is None else endpoint.name
@@ -211,12 +211,16 @@ class ServerEvidence:
 
     def _grants(
         self, view: str, instance: str, database: str | None, is_of: Callable[[TableRow], bool]
-    ) -> Sequence[Grant] | None:
+    ) -> Grants | None:
         """Return the grants and denials of some rows, or None if the view was not exported with its holders."""
         rows = list(self._rows_of(view, instance, database))
         if not self.was_exported(view, instance, database) or not are_named(rows):
             return None
-        return [Grant(row["grantee_name"], is_granted(row)) for row in rows if row["grantee_name"] and is_of(row)]
+        named = [row for row in rows if row["grantee_name"] and is_of(row)]
+        granted, denied = (
+            [row["grantee_name"] for row in named if is_granted(row) is kind] for kind in (True, False)
+        )
+        return Grants(granted, denied)
 
     def bound_user(self, instance: str, database: str, service: str) -> str | None:
         """Return the user of a service's remote service binding, or None if none is known."""

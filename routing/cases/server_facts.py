@@ -204,11 +204,11 @@ class CertificateFacts(NamedTuple):
         return (self.subject, self.starts, self.expires) == (other.subject, other.starts, other.expires)
 
 
-class Grant(NamedTuple):
-    """A login or user with a grant or a denial of a permission."""
+class Grants(NamedTuple):
+    """The logins or users with a grant of a permission, and those with a denial."""
 
-    grantee: str
-    is_granted: bool
+    granted: Sequence[str] = ()
+    denied: Sequence[str] = ()
 
 
 class DroppedMessage(NamedTuple):

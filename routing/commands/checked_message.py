@@ -21,7 +21,7 @@ from routing.rules.following import PathHop
 from routing.rules.text import fold, printed_guid
 from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
-from routing.terms import JsonObject, TableRow
+from routing.terms import JsonObject, ReadRow, TableRow
 from routing.views.check.check_json import gap_object, path_object
 from routing.views.check.check_report import describe_message
 from routing.views.check.checking import Check, notes_on_times
@@ -48,12 +48,12 @@ def find_messages(done: Check, message: str) -> list[MessageResult]:
     return [min(theirs, key=lambda result: result.row["message_sequence_number"]) for theirs in ends.values()]
 
 
-def _end_of(row: TableRow) -> tuple[object, ...]:
+def _end_of(row: ReadRow) -> tuple[object, ...]:
     """Return the conversation endpoint of a message, with None for what was not exported."""
     return row["instance_name"], row["database_name"], row.get("conversation_id"), row.get("is_initiator")
 
 
-def _ids_of(row: TableRow) -> set[str]:
+def _ids_of(row: ReadRow) -> set[str]:
     """Return the id of a message with and without its database, in the form for comparison."""
     if not row.get("message_id"):
         return set()

@@ -29,17 +29,26 @@ def secret_in_address() -> InputError:
 class OtherFileError(InputError):
     """A file that holds something else than an export or a script.
 
-    ``why`` is a phrase, and ``note`` has advice on the file as well.
+    ``why`` is a phrase, and ``note`` has advice on the file as well. ``view`` is the view that it seems to be of.
     """
 
     why: str
     note: str
+    view: str | None
 
     @classmethod
-    def of_file(cls, file: str, why: str, hint: str = _NOTHING_WRITTEN, *, phrase: str = "cannot be read") -> Self:
+    def of_file(
+        cls,
+        file: str,
+        why: str,
+        hint: str = _NOTHING_WRITTEN,
+        *,
+        phrase: str = "cannot be read",
+        view: str | None = None,
+    ) -> Self:
         """Return the error that a file holds something else."""
         error = cls(f"{quote(file)} {phrase}: {why}", hint)
-        error.why = why
+        error.why, error.view = why, view
         error.note = why if hint == _NOTHING_WRITTEN else f"{why} ({hint})"
         return error
 

@@ -158,7 +158,12 @@ def list_files(folder: _Place, notes: list[str], most: int = MOST_FILES) -> list
     to a listed place or to one outside ``folder`` are skipped with a note, and so are pipes, devices and sockets.
     Raises InputError for more than ``most`` files or folders, and OSError.
     """
-    return list(_Listing(folder, notes, most).files_of(folder))
+    return find_files(folder, lambda file, why: notes.append(f"{file}: {why}"), most)
+
+
+def find_files(folder: _Place, skip: Callable[[str, str], None], most: int = MOST_FILES) -> list[_Place]:
+    """List the files of a folder as `list_files`. ``skip`` gets each skipped file, and why it is skipped."""
+    return list(_Listing(folder, skip, most).files_of(folder))
 
 
 @dataclass
@@ -166,7 +171,7 @@ class _Listing(Generic[_Place]):
     """One walk through a folder, and how many files and folders it has come across."""
 
     folder: _Place
-    notes: list[str]
+    skip: Callable[[str, str], None]
     most: int
     counts: Counter[str] = field(default_factory=Counter)
     # The folders that lead to where the walk is, without links.
@@ -181,7 +186,7 @@ class _Listing(Generic[_Place]):
         for entry in sorted(shown, key=lambda path: path.name):
             why = self._why_not(entry)
             if why is not None:
-                self.notes.append(f"{as_shown(str(entry))}: {why}")
+                self.skip(as_shown(str(entry)), why)
                 self._count("files")
             elif entry.is_dir() and entry.suffix.lower() != _PARQUET:
                 self._count("folders")

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from routing.cases import estate_differences
 from routing.cases.compared_tables import Scripts, TableVersions, versions_of
-from routing.cases.estate_differences import find_affected
+from routing.cases.estate_differences import AffectedServices, PathDifference, find_affected
 from routing.cases.estate_sides import DiffSides, GivenTables, OneSide, read
 from routing.cli import main
 from routing.errors import ContractError, InputError
@@ -365,12 +366,28 @@ def test_routes_of_two_times() -> None:
     assert row["lifetime_after"] is None
 
 
+def test_affected_services_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[AffectedServices] = []
+
+    def find(sides: DiffSides) -> AffectedServices:
+        found.append(find_affected(sides))
+        return found[-1]
+
+    monkeypatch.setattr(estate_differences, "find_affected", find)
+    nameless = {"instances": [{**HUB, "addresses": None}]}
+    tables, other = (
+        {**one, **nameless} for one in (added("routes"), altered("routes", 0, remote_service_name="//b"))
+    )
+    diff(arrow(tables), {"routes": arrow(other)["routes"]})
+    assert len(found) == 1
+
+
 def compared(given: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
     """Return the ids of the messages that both sides decide. The second side has other tables."""
     before = {key: given[key] for key in SETTINGS if key in given}
     other = {**before, **after}
     both = read(*(GivenTables(name, micros(AT) or 0, one) for name, one in (("a", before), ("b", other))))
-    found = compare_messages(given["messages"], given["dialogs"], both)
+    found = compare_messages(given["messages"], given["dialogs"], PathDifference(both))
     batches = [] if found is None else found.batches()
     return {one for batch in batches for one in batch["message_id"].to_pylist()}
 

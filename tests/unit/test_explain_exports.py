@@ -37,6 +37,7 @@ JUST_NOW = "2026-01-05T17:55:00"
 KEPT = {
     "routes": {"msdb": [route("AutoCreatedLocal")], "Orders": [route("ToStock", "//Stock", "TCP://stock:4022")]}
 }
+READ_ONLY = {"databases": [database("msdb", "d4d4d4d4", 4), {**database("Orders", "0d0d0d0d"), "is_read_only": 1}]}
 SENT = {"routes": AWAY}
 LOST = {"routes": to_stock("TCP://stock:4022")}
 HANDSHAKE = "Connection handshake failed. An unexpected status 87 was returned when trying to send a handshake."
@@ -46,6 +47,13 @@ CONNECT, QUEUE_ON = "GRANT CONNECT ON ENDPOINT::[SHOP Broker]", "ALTER QUEUE [db
 SAME = [
     pytest.param((NO_CONNECT, 28034), None, SENT, [CONNECT], id="reported"),
     pytest.param((NO_CONNECT, 28034), None, KEPT, ["ALTER ROUTE [ToStock]", CONNECT], id="reported of a kept one"),
+    pytest.param(
+        (NO_CONNECT, 28034),
+        None,
+        {**KEPT, **READ_ONLY},
+        ["ALTER ROUTE [ToStock]", CONNECT],
+        id="not to be changed",
+    ),
     pytest.param((NO_CONNECT, 28034), None, LOST, [CONNECT, "CREATE"], id="reported of one that fails further on"),
     *(
         pytest.param(status, None, {"routes": to_stock(f"TCP://stock:{port}")}, ["ALTER ROUTE [ToStock]"], id=port)

@@ -175,6 +175,14 @@ def test_messages_of_a_broken_queue_count_as_unknown(name: str, text: str, tmp_p
     assert check([str(tmp_path)]).evidence.log.unread_queues == (str(tmp_path / "HUB" / name),)
 
 
+def test_a_link_to_a_queue_in_the_folder_is_no_unread_queue(tmp_path: Path) -> None:
+    write(tmp_path, {"HUB/databases.txt": DATABASES, "HUB/transmission_queue.txt": QUEUE})
+    (tmp_path / "HUB" / "again.txt").symlink_to(tmp_path / "HUB" / "transmission_queue.txt")
+    log = check([str(tmp_path)]).evidence.log
+    assert any("again.txt: not followed" in note for note in log.notes)
+    assert log.unread_queues == ()
+
+
 LACKING = b"PAR1 and no end"
 FOREIGN = b"version https://git-lfs.github.com/spec/v1\n"
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from routing.advice.remedies import CASES, remedy_of
+from routing.advice.trouble_catalogue import CLEANUP_RISK
 from routing.rules.resolving import Verdict
 from routing.terms import Outcome, Reason
 from tests.unit.remedied import OLD, PAST, A, Asked, B, C, D, read, route, server
@@ -419,6 +420,7 @@ def test_a_statement_that_needs_an_answer_first_is_a_comment(
     assert estate.verdict().reason is reason
     remedy = estate.remedy()
     assert (remedy.statement, remedy.is_complete) == (statement, False)
+    assert remedy.discards_messages == (remedy.risk or "").startswith(CLEANUP_RISK)
     assert words in remedy.text
     assert read(remedy).statements == ()
     assert estate.apply_remedy(remedy).verdict().reason is reason

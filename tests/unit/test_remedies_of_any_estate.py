@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from routing.advice.remedy import Confidence, Remedy
+from routing.advice.remedy import AlteredRoute, Confidence, Remedy
 from routing.importing.tsql.instance_state import RouteState
 from routing.importing.tsql.script_statements import (
     AlterDatabase,
@@ -89,6 +89,7 @@ def test_an_altered_route_is_the_chosen_one(database: str, name: str, service: s
     if remedy.statement is not None:
         intended = [("ALTER ROUTE", database, name, RouteOptions(service_name=service))]
         assert (statements(remedy), remedy.is_complete) == (intended, True)
+        assert remedy.altered == AlteredRoute(name, "SERVICE_NAME")
         assert estate.apply_remedy(remedy).verdict().outcome is Outcome.SENT
 
 

@@ -26,7 +26,7 @@ from routing.importing.import_faults import (
     unknown_view,
     unreadable_file,
 )
-from routing.importing.import_files import KEEP, FilePlace, Reach, as_shown, copied, list_files, on_this_disk
+from routing.importing.import_files import KEEP, FilePlace, Reach, as_shown, copied, find_files, on_this_disk
 from routing.importing.other_formats import other_format_of
 from routing.importing.tsql.script_reader import DecodedScript, decode
 from routing.tables.arrow_rows import plain_values
@@ -109,12 +109,25 @@ class FoundResultSet:
     rows: ResultSet
 
 
+class SkippedFile(NamedTuple):
+    """A file that is skipped. ``note`` says why, ``view`` names the view that it seems to be of."""
+
+    file: str
+    note: str
+    view: str | None = None
+
+    @classmethod
+    def not_read(cls, path: FilePlace | str, why: str, view: str | None = None) -> SkippedFile:
+        """Return a file that is not read for some reason."""
+        return cls(str(path), f"{path}: not read, {why}", view)
+
+
 class SourcesRead(NamedTuple):
-    """The result sets of files, the notes on these, and a sentence on each file of a folder that is skipped."""
+    """The result sets of files, the notes on these, and the files of folders that are skipped."""
 
     sets: list[FoundResultSet]
     notes: list[str]
-    skipped: list[str]
+    skipped: list[SkippedFile]
 
 
 def read_sources(sources: Sequence[str], view: str | None, reach: Reach = on_this_disk) -> SourcesRead:
@@ -139,24 +152,32 @@ def _find_in(
     places: Sequence[FilePlace], forced: CatalogView | None = None, skipped: Collection[str] = ()
 ) -> SourcesRead:
     sets: list[FoundResultSet] = []
-    unread: list[str] = []
+    unread: list[SkippedFile] = []
     notes: list[str] = []
     for path in places:
         try:
             sets.extend(_read_all(path, forced, skipped, unread, notes))
         except OSError as error:
             raise unreadable_file(str(path), error.strerror or str(error)) from error
-    sentences = [*_limit_sentences(unread, "files were not read"), *_limit_sentences(notes, "notes on files")]
+    unread_notes = [skipped_file.note for skipped_file in unread]
+    sentences = [
+        *_limit_sentences(unread_notes, "files were not read"),
+        *_limit_sentences(notes, "notes on files"),
+    ]
     return SourcesRead(sets, sentences, unread)
 
 
 def _read_all(
-    path: FilePlace, forced: CatalogView | None, skipped: Collection[str], unread: list[str], notes: list[str]
+    path: FilePlace,
+    forced: CatalogView | None,
+    skipped: Collection[str],
+    unread: list[SkippedFile],
+    notes: list[str],
 ) -> Iterator[FoundResultSet]:
     if not path.exists():
         raise unreadable_file(str(path), "there is no such file")
     if path.is_dir() and path.suffix.lower() not in _PARQUET:
-        for file in list_files(path, unread):
+        for file in find_files(path, lambda name, why: unread.append(SkippedFile(name, f"{name}: {why}"))):
             if file.suffix.lower() not in skipped:
                 yield from _read_one_of_many(file, unread, notes, is_lenient=bool(skipped))
         return
@@ -164,7 +185,7 @@ def _read_all(
         _refuse_other_format(path)
     named = _read(path, forced, notes)
     if not named:
-        lack = _find_lack(path)
+        lack, _ = _find_lack(path)
         if lack is not None:
             raise unreadable_file(str(path), lack)
         hint = "copy the grid with its headers, or name the file after its view (import: --view)"
@@ -182,9 +203,9 @@ def _refuse_other_format(path: FilePlace) -> None:
 
 
 def _read_one_of_many(
-    path: FilePlace, unread: list[str], notes: list[str], *, is_lenient: bool
+    path: FilePlace, unread: list[SkippedFile], notes: list[str], *, is_lenient: bool
 ) -> list[FoundResultSet]:
-    """Return the result sets of a file in a folder; ``unread`` gets a note if the file is not an export.
+    """Return the result sets of a file in a folder; ``unread`` gets the file if it is not an export.
 
     ``is_lenient`` where a file may be called like a view without being one.
     """
@@ -192,33 +213,37 @@ def _read_one_of_many(
     try:
         _refuse_other_format(path)
         if suffix not in _TEXT | _JSON | _PARQUET:
-            unread.append(f"{path}: not read, its name does not end in any of {_ENDINGS}")
+            unread.append(SkippedFile.not_read(path, f"its name does not end in any of {_ENDINGS}"))
             return []
         sets = _read(path, None, notes)
     except OtherFileError as error:
         if isinstance(error, UnopenedFileError) and not is_lenient:
             raise
-        unread.append(f"{path}: not read, {error.note}")
+        unread.append(SkippedFile.not_read(path, error.note, error.view))
         return []
     if not sets:
-        lack = _find_lack(path)
-        unread.append(f"{path}: not read, {lack or 'neither its name nor its columns identify a view'}")
+        lack, view = _find_lack(path)
+        why = lack or "neither its name nor its columns identify a view"
+        unread.append(SkippedFile.not_read(path, why, view))
     return sets
 
 
-def _find_lack(path: FilePlace) -> str | None:
-    """Name the columns that a text lacks to be an export of a view; None if it is nearly of none."""
+def _find_lack(path: FilePlace) -> tuple[str | None, str | None]:
+    """Name the columns that a text lacks to be an export of a view, and the view; None if it is nearly of none."""
     if path.suffix.lower() not in _TEXT:
-        return None
+        return None, None
     lines = [line[:_LONGEST_HEADER].lower() for line in lines_of(read_text(path).text)[:_HEADS]]
     for names in chain.from_iterable(map(_possible_cells, lines)):
         view = views.find_nearest_view(names)
         if view is not None:
-            return f"{views.say_lack(view, names)}: export it with {views.query_of(view)}"
+            return f"{views.say_lack(view, names)}: export it with {views.query_of(view)}", view.name
     view = views.find_view_by_columns([word[1] for word in map(_FIRST_WORD, lines) if word])
     if view is None:
-        return None
-    return f"each cell of sys.{view.name} is on a line of its own: export it with {views.query_of(view)}"
+        return None, None
+    return (
+        f"each cell of sys.{view.name} is on a line of its own: export it with {views.query_of(view)}",
+        view.name,
+    )
 
 
 def _possible_cells(line: str) -> Iterator[list[str]]:
@@ -256,6 +281,7 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
         except UnopenedFileError as error:
             if views.ASKED_QUEUE.intersection(re.findall(r"\w+", decoded.text.lower())):
                 error.note += f", but it has columns of sys.{views.QUEUE}"
+                error.view = views.QUEUE
             raise
     viewed = [(rows, forced or _view_of(rows, view, is_alone=len(sets) == 1)) for rows in sets]
     if not any(own_view for _, own_view in viewed):
@@ -375,12 +401,13 @@ def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView, text: s
     """Raise OtherFileError for a file named like a view, but with the columns of another program."""
     columns, own_names = set(rows.columns), view.own_names
     if not columns and len(rows.rows):
-        raise OtherFileError.of_file(file, f"it is named like sys.{view.name}, but has no columns")
+        why = f"it is named like sys.{view.name}, but has no columns"
+        raise OtherFileError.of_file(file, why, view=view.name)
     heading = _NAME.search(text) if columns - {*views.OF_A_DATA_ROW} == {"name"} else None
     if heading is not None and (heading[0] != "name" or text.lstrip().startswith(("[", "{"))):
         # SQL Server writes name, and other programs have JSON of it too.
         why = f"its only column is {heading[0]}, as other programs write it"
-        raise OtherFileError.of_file(file, why, f"export it with {views.query_of(view)}")
+        raise OtherFileError.of_file(file, why, f"export it with {views.query_of(view)}", view=view.name)
     foreign = [name for name in rows.columns if name not in own_names and name not in views.OF_A_DATA_ROW]
     required = {column.name for column in view.columns if column.required}
     has_required, telling = required <= columns, columns & own_names - _COMMON
@@ -389,7 +416,7 @@ def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView, text: s
     if columns and (len(telling) < expected if foreign else not (telling or has_required)):
         shown = ", ".join(foreign or rows.columns)[:_LONGEST]
         why = f"it is named like sys.{view.name}, but its columns are others: {shown}"
-        raise OtherFileError.of_file(file, why)
+        raise OtherFileError.of_file(file, why, view=view.name)
 
 
 def _view_of(rows: ResultSet, named: CatalogView | None, *, is_alone: bool) -> CatalogView | None:

@@ -11,7 +11,7 @@ from itertools import product
 from typing import NamedTuple
 
 from routing.advice.estate_troubles import find_brokers_off, find_troubles
-from routing.advice.managed_remedies import allow
+from routing.advice.remedy import withhold_refused
 from routing.advice.stuck_messages import AdviceEstate
 from routing.advice.trouble import EstateTrouble, TroubleKind
 from routing.cases.evidence import FileEvidence, gather, try_scripts
@@ -293,7 +293,7 @@ class Check:
         # Without a queue, no status of a message names a broker that is off.
         all_troubles += find_brokers_off(AdviceEstate(facts), in_use_only=self.evidence.has_queue)
         # Advice on messages may already quote the line of the error log that shows a trouble.
-        allowed = ((trouble, allow(self.evidence.server, trouble.remedy)) for trouble in all_troubles)
+        allowed = ((trouble, withhold_refused(self.evidence.server, trouble.remedy)) for trouble in all_troubles)
         return [
             replace(trouble, remedy=remedy)
             for trouble, remedy in allowed

@@ -9,13 +9,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from routing.advice.managed_remedies import allow
 from routing.advice.path_remedies import find_arrival, find_remedies, find_silence_remedies
 from routing.advice.remedies import remedy_of
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, withhold_refused
 from routing.advice.server_remedies import complete_addresses, lead_from_loopback
 from routing.advice.silence_remedies import SilentMessages
-from routing.advice.status_advice import StatusAdviser, discards_messages
+from routing.advice.status_advice import StatusAdviser
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage, UsedRoute
 from routing.cases.background import StatusText
@@ -275,7 +274,7 @@ def _order_of(message_group: MessageGroup) -> SortKey:
 class _Adviser:
     def __init__(self, checked: CheckedEstate, estate: AdviceEstate) -> None:
         self._checked, self._estate = checked, estate
-        self._statuses = StatusAdviser(checked, estate)
+        self._statuses = StatusAdviser(estate, checked)
         self._known: dict[tuple[object, ...], _NearMissesAndRemedies] = {}
         self._about_routes: dict[tuple[KnowledgeGap, ...], bool] = {}
 
@@ -356,9 +355,9 @@ class _Adviser:
             status_remedies = [GroupAdvice(remedy, bare.unacknowledged) for remedy in remedies]
         is_away = bare.first.case.is_on_its_way
         all_advice = [*status_remedies, *on_path] if is_away else [*on_path, *status_remedies]
-        all_advice.sort(key=lambda advice: discards_messages(advice.remedy))
+        all_advice.sort(key=lambda advice: advice.remedy.discards_messages)
         server = self._estate.server
-        allowed = [replace(advice, remedy=allow(server, advice.remedy)) for advice in all_advice]
+        allowed = [replace(advice, remedy=withhold_refused(server, advice.remedy)) for advice in all_advice]
         return MessageGroup(ordered, helped.near_misses, tuple(allowed))
 
     def _describe_silence(self, bare: MessageGroup) -> SilentMessages:
@@ -379,5 +378,4 @@ class _Adviser:
         )
 
     def _sent(self, case: MessageCase) -> SentMessage:
-        place = case.instance, case.database, case.service, case.from_service
-        return SentMessage(*place, self._checked.times[case.instance])
+        return SentMessage.of_case(case, self._checked.times[case.instance])

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from routing.cases.estate_differences import AffectedServices, Only, PathDifference, find_affected
-from routing.cases.estate_sides import DiffSides
+from routing.cases.estate_differences import AffectedServices, Only, PathDifference
 from routing.engines.arrow.changed_batches import BatchComparer, ComparedMessages, DecidingSide
 from routing.engines.arrow.changed_rows import GROUP, ChangedRows
 from routing.engines.arrow.compared_paths import ComparedPaths, SidePaths
@@ -36,18 +35,19 @@ _GROUP = tuple(name for name in KEY_CHANGES.names if name != _COUNT)
 _EXAMPLE = tuple(name for name in EXAMPLES.names if name not in ENDS)
 
 
-def compare_messages(messages: Table, dialogs: Table | None, sides: DiffSides) -> ComparedMessages | None:
+def compare_messages(
+    messages: Table, dialogs: Table | None, difference: PathDifference
+) -> ComparedMessages | None:
     """Return the messages that both sides must decide, or None if no message can change.
 
     They include all messages of the same instance and service, since these may ask for the same route (section 5).
     """
-    affected, touched = find_affected(sides), AffectedServices()
-    touched.join(affected)
+    sides, touched = difference.sides, AffectedServices()
+    touched.join(difference.affected)
     if not sides.is_one_time and dialogs is not None:
         _add_dialogs(touched, messages, dialogs, *sorted((sides.before.at, sides.after.at)))
     if not touched.filters:
         return None
-    difference = PathDifference.of(sides, affected)
     selections = difference.select(touched, lambda only: _find_services(messages, only))
     rows = replace(MessageRows.of(messages, None), chosen=ChosenRows(selections))
     rows = replace(rows, rows=_files_with(rows.rows, selections))

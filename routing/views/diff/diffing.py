@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from routing.arguments import checked
 from routing.cases import estate_sides as sides
 from routing.cases.compared_tables import Against, Scripts, TableCache, give_sides
-from routing.cases.estate_differences import PathKey, list_unaddressed
+from routing.cases.estate_differences import PathDifference, PathKey
 from routing.cases.estate_sides import DiffSides, OneSide
 from routing.config import Config, TableLocation
 from routing.delta.commits import is_local
@@ -260,7 +260,8 @@ def diff(
         diff_sides = DiffSides(before, after)
     sides.refuse(after, after.differs_in(before))
     progress("comparing messages")
-    comparison = _Comparison(tables, traffic, diff_sides, opener, with_messages, out, writer)
+    difference = PathDifference(diff_sides)
+    comparison = _Comparison(tables, traffic, difference, opener, with_messages, out, writer)
     changed, frame_cache = comparison.run()
     progress("comparing routes and findings")
     return Diff(
@@ -274,7 +275,7 @@ def diff(
         changed.messages,
         done,
         frame_cache,
-        list_unaddressed(diff_sides, lambda: _read_keys(traffic["messages"])),
+        difference.list_unaddressed(lambda: _read_keys(traffic["messages"])),
     )
 
 
@@ -325,7 +326,7 @@ class _Comparison:
 
     tables: Mapping[str, Table] | Config
     traffic: Mapping[str, Table]
-    diff_sides: DiffSides
+    difference: PathDifference
     opener: TableOpener
     with_messages: bool
     out: TableLocation | None
@@ -339,7 +340,7 @@ class _Comparison:
         from routing.views.diff.arrow_diff import ChangedMessages, compare_messages
 
         messages = self.traffic["messages"]
-        changes = ChangedMessages(compare_messages(messages, self.traffic.get("dialogs"), self.diff_sides))
+        changes = ChangedMessages(compare_messages(messages, self.traffic.get("dialogs"), self.difference))
         changed_rows: Table | None = None
         if self.out is not None:
             changed_rows = replace_table(self.opener, self.out, self.writer, changes)
@@ -361,7 +362,7 @@ class _Comparison:
         notes: list[str] = []
         with released_on_failure() as frame_cache:
             frames = spark_diff.SideMessages(self.traffic["messages"], self.traffic.get("dialogs"))
-            changed = spark_diff.compare(frames, self.diff_sides, options, frame_cache, notes, out=self.out)
+            changed = spark_diff.compare(frames, self.difference, options, frame_cache, notes, out=self.out)
         for note in notes:
             self.opener.on_note(note)
         if self.with_messages:

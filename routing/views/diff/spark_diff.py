@@ -13,8 +13,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing.cases.estate_differences import Only, PathDifference, find_affected
-from routing.cases.estate_sides import DiffSides, OneSide, naming
+from routing.cases.estate_differences import Only, PathDifference
+from routing.cases.estate_sides import OneSide, naming
 from routing.config import TableLocation
 from routing.delta import file_systems, spark_tables
 from routing.delta.opening import TableOpener, find_shape
@@ -70,7 +70,7 @@ class SideMessages:
 
 def compare(
     traffic: SideMessages,
-    sides: DiffSides,
+    difference: PathDifference,
     options: ResolveOptions,
     frame_cache: FrameCache,
     notes: list[str],
@@ -93,7 +93,7 @@ def compare(
         opened = TableOpener.of_session(spark).find(f"output.{OUT}", out)
         find_shape(opened, OUT, out, MESSAGE_CHANGES, DIFF_JOB)
     messages = conform(traffic.messages, "messages")
-    affected = _find_affected(messages, sides)
+    affected, sides = _find_affected(messages, difference), difference.sides
     if affected is not None and not affected:
         nothing = no_rows(spark, MESSAGE_CHANGES)
         return MessageChanges(messages.count(), [], [], nothing if out is None else _write(nothing, out))
@@ -116,20 +116,19 @@ def compare(
     )
 
 
-def _find_affected(messages: DataFrame, sides: DiffSides) -> Sequence[Only] | None:
+def _find_affected(messages: DataFrame, difference: PathDifference) -> Sequence[Only] | None:
     """Return the sets of values by column that changeable messages have, or None if any message can change."""
     # Dialogs also differ between two times.
-    if not sides.is_one_time:
+    if not difference.sides.is_one_time:
         return None
-    affected = find_affected(sides)
-    if not affected.filters:
+    if not difference.affected.filters:
         return []
 
     def find_services(only: Only) -> list[str]:
         rows = messages.where(_has(only) & (F.col("to_service_name") != "")).select("to_service_name").distinct()
         return [str(service) for service in collect(rows).values["to_service_name"]]
 
-    return PathDifference.of(sides, affected).select(affected, find_services)
+    return difference.select(difference.affected, find_services)
 
 
 def _check(traffic: SideMessages, sides: tuple[OneSide, OneSide]) -> tuple[CheckedInputs, CheckedInputs]:

@@ -84,7 +84,9 @@ def id_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
         return []
     place = {"search": search.number, "step": int(MatchingStep.BALANCED)}
     picked = None if search.is_undecided else route_search.pick
-    verdicts = sorted(judged.possible, key=lambda one: (one.broker_instance != picked, one.broker_instance or ""))
+    verdicts = sorted(
+        judged.case.possible, key=lambda one: (one.broker_instance != picked, one.broker_instance or "")
+    )
     shown = sorted(verdicts[:SHOWN], key=lambda one: (one.broker_instance != picked, one.route_name or ""))
     lines = [
         line(
@@ -301,7 +303,7 @@ def _transport_lines(judged: JudgedQuestion, search: ShownSearch, instance: SqlI
         lines.append(line("FORWARDING", _forwarding(instance), search=number))
         if route_search.end.counts_hops:
             hops = judged.message.hops_remaining
-            lines.append(line("HOPS", _hops(judged.verdict, hops), search=number, count=hops))
+            lines.append(line("HOPS", _hops(judged.case.verdicts[0], hops), search=number, count=hops))
     if route_search.end.is_own:
         finding = "LOOP" if route_search.is_from_network else "COMES_BACK"
         address = search.address(judged.message.service)

@@ -80,7 +80,8 @@ class ShownSearch:
 
 def searches(judged: JudgedQuestion) -> list[ShownSearch]:
     """Return the searches of a message: none if its dialog has expired, a second one if it came back."""
-    verdict, decision = judged.verdict, judged.verdict.decision
+    verdict = judged.case.verdicts[0]
+    decision = verdict.decision
     if decision is None:
         return []
     is_requested = verdict.requested_in is not None
@@ -93,7 +94,7 @@ def searches(judged: JudgedQuestion) -> list[ShownSearch]:
 
 
 def _hangs_on_dialog(judged: JudgedQuestion, route_search: RouteSearch) -> bool:
-    return judged.is_undecided and route_search.pick is not None
+    return judged.case.verdict is None and route_search.pick is not None
 
 
 # The findings of route lines, in the order within a step.

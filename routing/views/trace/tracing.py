@@ -125,7 +125,7 @@ def trace(
     remedies = advise_on_question(judged, followed, read_facts, status, has_exports=bool(exports))
     paths = followed.paths
     rows = way_rows(paths), hop_rows(paths)
-    return TraceResult(judged.message, judged.from_service, paths, *rows, posed.other_count, remedies)
+    return TraceResult(judged.message, judged.case.from_service, paths, *rows, posed.other_count, remedies)
 
 
 def _read_inputs(tables: Mapping[str, Table]) -> CheckedInputs:
