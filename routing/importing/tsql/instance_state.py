@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -74,7 +75,15 @@ class InstanceState:
 # An instance's rows while statements change them; names are looked up as SQL Server does.
 
 
-_Row = TypeVar("_Row", RouteState, DatabaseState)
+Row = RouteState | ServiceState | DatabaseState
+_Row = TypeVar("_Row", RouteState, ServiceState, DatabaseState)
+_Key = tuple[str, str, str]
+_VIEWS: Mapping[type[Row], str] = {RouteState: ROUTES, ServiceState: SERVICES, DatabaseState: DATABASES}
+
+
+def _key(view: str, database: str, name: str) -> _Key:
+    """Return what identifies an object: services by their exact name, all others in any case."""
+    return view, database.casefold(), name if view == SERVICES else name.casefold()
 
 
 class NamedRows:
@@ -84,21 +93,17 @@ class NamedRows:
     """
 
     def __init__(self, state: InstanceState) -> None:
-        self._routes: dict[tuple[str, str], list[RouteState]] = {}
-        self._services: dict[tuple[str, str], ServiceState] = {}
-        self._databases: dict[str, list[DatabaseState]] = {}
+        self._rows: dict[_Key, list[Row]] = {}
         self._spellings: dict[str, str] = {}
         self.endpoint = state.endpoint
         self.others: dict[str, str] = {name.casefold(): name for name in state.other_endpoints}
-        self._stated_names: set[tuple[str, str, str]] = set()
-        for database in state.databases:
-            self.put_database(database)
-        for route in state.routes:
-            self.put_route(route)
-        for service in state.services:
-            self.put_service(service)
+        self._stated_names: set[_Key] = set()
+        rows: list[Row] = [*state.databases, *state.routes, *state.services]
+        for row in rows:
+            self.put(row)
         self._in_part = state.in_part
-        self._whole = _find_whole(state)
+        in_part = {(view, database.casefold()) for view, database in state.in_part}
+        self._whole = ({key[:2] for key in self._rows} - in_part) | state.complete_views
         self._stated_names.clear()
 
     def copy(self) -> NamedRows:
@@ -111,17 +116,12 @@ class NamedRows:
 
     def knows(self, view: str, database: str, name: str = "") -> bool:
         """Return True if the import or the script shows whether an object with this name exists."""
-        database = database.casefold()
-        key = (view, database, name if view == SERVICES else name.casefold())
-        return (
-            (view, database) in self._whole
-            or (view, database, "") in self._stated_names
-            or key in self._stated_names
-        )
+        whole, key = _key(view, database, ""), _key(view, database, name)
+        return whole[:2] in self._whole or not self._stated_names.isdisjoint([whole, key])
 
     def note_stated(self, view: str, database: str, name: str) -> None:
         """Note that the script shows whether an object exists."""
-        self._stated_names.add((view, database.casefold(), name if view == SERVICES else name.casefold()))
+        self._stated_names.add(_key(view, database, name))
 
     def note_new_database(self, name: str) -> None:
         """Note that the script created a database, so that all of its contents are known."""
@@ -131,18 +131,21 @@ class NamedRows:
     def state(self) -> InstanceState:
         """Return the state as one value."""
         return InstanceState(
-            routes=tuple(route for rows in self._routes.values() for route in rows),
-            services=tuple(self._services.values()),
-            databases=tuple(database for rows in self._databases.values() for database in rows),
+            routes=tuple(self._rows_of(RouteState)),
+            services=tuple(self._rows_of(ServiceState)),
+            databases=tuple(self._rows_of(DatabaseState)),
             endpoint=self.endpoint,
             other_endpoints=frozenset(self.others.values()),
             in_part=self._in_part,
             complete_views=frozenset(self._whole | {key[:2] for key in self._stated_names if key[2] == ""}),
         )
 
+    def _rows_of(self, kind: type[_Row]) -> list[_Row]:
+        return [row for rows in self._rows.values() for row in rows if isinstance(row, kind)]
+
     def spell(self, database: str) -> str:
         """Return a database's name as the rows spell it, those of databases first, else as given."""
-        row = self.database(database)
+        row = self.find(DatabaseState, "", database)
         return row.name if row else self._spellings.get(database.casefold(), database)
 
     def holds_database(self, name: str) -> bool:
@@ -153,96 +156,52 @@ class NamedRows:
         """Return True if this is the name of an endpoint for something other than Service Broker."""
         return name.casefold() in self.others
 
-    def database(self, name: str) -> DatabaseState | None:
-        """Return the database with this name. Exact case wins among names that differ only in case."""
-        return _find_named(self._databases.get(name.casefold(), []), name)
+    def named(self, kind: type[_Row], database: str, name: str) -> list[_Row]:
+        """Return the rows of this name. A database is in no database."""
+        return [row for row in self._rows.get(_key(_VIEWS[kind], database, name), ()) if isinstance(row, kind)]
 
-    def routes_named(self, database: str, name: str) -> list[RouteState]:
-        """Return the routes of this name in any case."""
-        return self._routes.get((database.casefold(), name.casefold()), [])
+    def find(self, kind: type[_Row], database: str, name: str) -> _Row | None:
+        """Return the row with this name. Exact case wins among names that differ only in case."""
+        rows = self.named(kind, database, name)
+        candidates = [row for row in rows if row.name == name] or rows
+        return candidates[0] if len(candidates) == 1 else None
 
-    def route(self, database: str, name: str) -> RouteState | None:
-        """Return the route with this name. Exact case wins among names that differ only in case."""
-        return _find_named(self.routes_named(database, name), name)
+    def put(self, row: Row, instead_of: Row | None = None) -> None:
+        """Add a row, in the place of another if given. There is one service of a name."""
+        database = "" if isinstance(row, DatabaseState) else row.database_name
+        key = _key(_VIEWS[type(row)], database, row.name)
+        others = () if isinstance(row, ServiceState) else self._rows.get(key, ())
+        self._rows[key] = [*(other for other in others if other is not instead_of), row]
+        self._spellings.setdefault((database or row.name).casefold(), database or row.name)
+        self._stated_names.add(key)
 
-    def service(self, database: str, name: str) -> ServiceState | None:
-        """Return the service of exactly this name."""
-        return self._services.get((database.casefold(), name))
-
-    def put_route(self, route: RouteState, instead_of: RouteState | None = None) -> None:
-        """Add a route, in the place of another if given."""
-        key = (route.database_name.casefold(), route.name.casefold())
-        rows = [row for row in self._routes.get(key, []) if row is not instead_of]
-        self._routes[key] = [*rows, route]
-        self._spellings.setdefault(key[0], route.database_name)
-        self.note_stated(ROUTES, *key)
-
-    def put_service(self, service: ServiceState) -> None:
-        """Add or replace a service."""
-        folded = service.database_name.casefold()
-        self._services[(folded, service.name)] = service
-        self._spellings.setdefault(folded, service.database_name)
-        self.note_stated(SERVICES, folded, service.name)
-
-    def put_database(self, database: DatabaseState, instead_of: DatabaseState | None = None) -> None:
-        """Add a database, in the place of another if given."""
-        key = database.name.casefold()
-        rows = [row for row in self._databases.get(key, []) if row is not instead_of]
-        self._databases[key] = [*rows, database]
-        self._spellings.setdefault(key, database.name)
-        self.note_stated(DATABASES, "", key)
-
-    def remove_route(self, route: RouteState) -> None:
-        """Remove a route."""
-        key = (route.database_name.casefold(), route.name.casefold())
-        self._routes[key] = [row for row in self._routes[key] if row is not route]
-        self.note_stated(ROUTES, *key)
-
-    def remove_service(self, service: ServiceState) -> None:
-        """Remove a service."""
-        self._services.pop((service.database_name.casefold(), service.name), None)
+    def remove(self, row: RouteState | ServiceState) -> None:
+        """Remove a route or service."""
+        key = _key(_VIEWS[type(row)], row.database_name, row.name)
+        self._rows[key] = [other for other in self._rows[key] if other is not row]
+        self._stated_names.add(key)
 
     def remove_database(self, name: str) -> None:
         """Remove a database, with its routes and services."""
-        folded = name.casefold()
-        self._databases.pop(folded, None)
-        self._spellings.pop(folded, None)
-        for key in [key for key in self._routes if key[0] == folded]:
-            self._routes.pop(key, None)
-        for key in [key for key in self._services if key[0] == folded]:
-            self._services.pop(key, None)
-        self.note_stated(DATABASES, "", folded)
+        key = _key(DATABASES, "", name)
+        self._spellings.pop(key[2], None)
+        self._rows = {other: rows for other, rows in self._rows.items() if other != key and other[1] != key[2]}
+        self._stated_names.add(key)
 
     def rename_database(self, name: str, new_name: str) -> None:
         """Rename a database, together with its routes and services."""
-        state = self.state()
-        routes = [row for row in state.routes if row.database_name.casefold() == name.casefold()]
-        services = [row for row in state.services if row.database_name.casefold() == name.casefold()]
-        database = self.database(name)
+        database = self.find(DatabaseState, "", name)
+        contents: list[RouteState | ServiceState] = [*self._rows_of(RouteState), *self._rows_of(ServiceState)]
         is_whole = [view for view in (ROUTES, SERVICES) if self.knows(view, name)]
         self.remove_database(name)
         self._spellings[new_name.casefold()] = new_name
         if database is not None:
-            self.put_database(replace(database, name=new_name))
-        for route in routes:
-            self.put_route(replace(route, database_name=new_name))
-        for service in services:
-            self.put_service(replace(service, database_name=new_name))
+            self.put(replace(database, name=new_name))
+        for row in contents:
+            if row.database_name.casefold() == name.casefold():
+                self.put(replace(row, database_name=new_name))
         for view in is_whole:
             self.note_stated(view, new_name, "")
-
-
-def _find_whole(state: InstanceState) -> set[tuple[str, str]]:
-    whole_views = {(ROUTES, route.database_name.casefold()) for route in state.routes}
-    whole_views |= {(SERVICES, service.database_name.casefold()) for service in state.services}
-    whole_views |= {(DATABASES, "")} if state.databases else set()
-    return (whole_views - {(view, database.casefold()) for view, database in state.in_part}) | state.complete_views
-
-
-def _find_named(rows: list[_Row], name: str) -> _Row | None:
-    exact = [row for row in rows if row.name == name]
-    candidates = exact or rows
-    return candidates[0] if len(candidates) == 1 else None
 
 
 # Answer conditions from a state, and describe conditions that it cannot answer.
@@ -267,7 +226,7 @@ def answer_guard(holdings: NamedRows, guard: ConditionGuard) -> bool | None:
     if guard.subject is GuardSubject.DATABASE:
         return holdings.holds_database(guard.name)
     if guard.subject is GuardSubject.BROKER:
-        row = holdings.database(guard.name)
+        row = holdings.find(DatabaseState, "", guard.name)
         return row.is_broker_enabled if row else None
     if guard.subject is GuardSubject.ENDPOINT:
         return _has_endpoint(holdings, guard.name)
@@ -276,8 +235,8 @@ def answer_guard(holdings: NamedRows, guard: ConditionGuard) -> bool | None:
     if database is None:
         return None
     if guard.subject is GuardSubject.ROUTE:
-        return holdings.route(database, guard.name) is not None
-    return holdings.service(database, guard.name) is not None
+        return holdings.find(RouteState, database, guard.name) is not None
+    return holdings.find(ServiceState, database, guard.name) is not None
 
 
 def _has_endpoint(holdings: NamedRows, name: str) -> bool | None:

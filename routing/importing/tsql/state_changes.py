@@ -37,8 +37,8 @@ _MOVED = (
 def _create(holdings: NamedRows, name: str) -> str:
     if holdings.holds_database(name):
         raise RefusalError("the database already exists", _DATABASE_EXISTS)
-    holdings.put_database(DatabaseState(name, None))
-    holdings.put_route(RouteState(name, DEFAULT_ROUTE, "LOCAL"))
+    holdings.put(DatabaseState(name, None))
+    holdings.put(RouteState(name, DEFAULT_ROUTE, "LOCAL"))
     holdings.note_new_database(name)
     return _NEW_ID
 
@@ -66,13 +66,13 @@ def _rename(holdings: NamedRows, statement: statements.RenameDatabase) -> str:
 
 
 def _set_broker(holdings: NamedRows, statement: statements.AlterDatabase) -> str | None:
-    database = holdings.database(statement.name)
+    database = holdings.find(DatabaseState, "", statement.name)
     if database is None:
         raise _no_database_to_alter(holdings, statement.name)
     changed = replace(database, is_broker_enabled=statement.setting is not statements.BrokerSetting.DISABLE)
     if statement.setting is statements.BrokerSetting.NEW:
         changed = replace(changed, service_broker_guid=None)
-    holdings.put_database(changed, instead_of=database)
+    holdings.put(changed, instead_of=database)
     return {statements.BrokerSetting.NEW: _NEW_ID, statements.BrokerSetting.ERROR: _ENDED}.get(statement.setting)
 
 
@@ -185,22 +185,22 @@ def _change_route(
 ) -> str | None:
     database = _database_of(holdings, statement)
     if isinstance(statement, statements.CreateRoute):
-        same = holdings.routes_named(database, statement.name)
+        same = holdings.named(RouteState, database, statement.name)
         if same:
             raise RefusalError(f"the route {quote(same[0].name)} already exists", _EXISTS)
-        holdings.put_route(_alter(RouteState(database, statement.name, ""), statement))
+        holdings.put(_alter(RouteState(database, statement.name, ""), statement))
         return None
-    route = holdings.route(database, statement.name)
+    route = holdings.find(RouteState, database, statement.name)
     if route is None:
         return _miss(holdings, ROUTES, database, statement)
     if isinstance(statement, statements.DropRoute):
-        holdings.remove_route(route)
+        holdings.remove(route)
         return None
     altered = _alter(route, statement)
     statements.check_route(
         altered.remote_service_name, altered.broker_instance, altered.address, altered.mirror_address
     )
-    holdings.put_route(altered, instead_of=route)
+    holdings.put(altered, instead_of=route)
     return None
 
 
@@ -232,13 +232,13 @@ def _change_service(
     holdings: NamedRows, statement: statements.CreateService | statements.DropService
 ) -> str | None:
     database = _database_of(holdings, statement)
-    service = holdings.service(database, statement.name)
+    service = holdings.find(ServiceState, database, statement.name)
     if isinstance(statement, statements.CreateService):
         if service is not None:
             raise RefusalError("the service already exists", _EXISTS)
-        holdings.put_service(ServiceState(database, statement.name))
+        holdings.put(ServiceState(database, statement.name))
         return None
     if service is not None:
-        holdings.remove_service(service)
+        holdings.remove(service)
         return None
     return _miss(holdings, SERVICES, database, statement)

@@ -54,6 +54,12 @@ def run(read: ReadText) -> Callable[..., AppliedScript]:
 Run = Callable[..., AppliedScript]
 
 
+@pytest.mark.parametrize("drop", ["DROP ROUTE ToStock", "DROP SERVICE [//shop]"])
+def test_what_a_script_drops_is_known_to_be_missing(run: Run, drop: str) -> None:
+    in_part = replace(STATE, in_part=frozenset([("routes", "Shop"), ("services", "Shop")]))
+    assert [problem.number for problem in run(f"{drop}\n{drop}", in_part).problems] == [15151]
+
+
 def test_an_empty_script_changes_nothing(run: Run) -> None:
     assert run("") == AppliedScript(STATE)
 
