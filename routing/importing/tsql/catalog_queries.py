@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from routing.importing.tsql.script_statements import ConditionGuard, GuardSubject
-from routing.importing.tsql.tokens import Lexeme, LexemeKind
+from routing.importing.tsql.cursor import LexemeCursor
+from routing.importing.tsql.script_statements import ConditionGuard, GuardSubject, RefusalError
+from routing.importing.tsql.tokens import Lexeme, LexemeList
 from routing.importing.tsql.values import KnownValue, Value
 
 _SUBJECTS = {
@@ -24,54 +25,38 @@ EQUAL = ("=", "LIKE")
 """Signs under which a name without wildcards is that name."""
 
 
-class UnreadableError(Exception):
+class UnreadableError(RefusalError):
     """An expression of a form that only the server evaluates."""
 
+    def __init__(self) -> None:
+        super().__init__("only the server evaluates it")
 
-class QueryReader:
-    """Reads words from left to right. ``database`` is the current one."""
+
+class QueryReader(LexemeCursor):
+    """Reads the words of an expression from left to right. ``database`` is the current one."""
 
     def __init__(self, words: Sequence[Lexeme], database: str | None) -> None:
-        self._words = words
+        super().__init__(LexemeList("", tuple(words)), template_defaults=True)
         self._database = database
-        self._at = 0
 
-    @property
-    def at_end(self) -> bool:
-        """Whether all words are read."""
-        return self._at == len(self._words)
-
-    def _peek(self, ahead: int = 0) -> Lexeme | None:
-        return self._words[self._at + ahead] if self._at + ahead < len(self._words) else None
-
-    def _next(self) -> Lexeme:
-        word = self._peek()
-        if word is None:
+    def next(self) -> Lexeme:
+        """Return the current word and move past it. Raises UnreadableError at the end."""
+        if self.at_end:
             raise UnreadableError
-        self._at += 1
-        return word
+        return super().next()
 
-    def _take(self, *texts: str) -> bool:
-        """Move past these signs or unquoted words, if they come next."""
-        for index, text in enumerate(texts):
-            word = self._peek(index)
-            if word is None or (word.text if word.kind is LexemeKind.SIGN else word.upper) != text:
-                return False
-        self._at += len(texts)
-        return True
-
-    def _expect(self, *texts: str) -> None:
-        if not self._take(*texts):
-            raise UnreadableError
+    def unexpected(self, expected: str) -> RefusalError:
+        """Return the error for an unexpected word."""
+        return UnreadableError()
 
     def _sign(self) -> str:
-        if self._take("LIKE"):
+        if self.take("LIKE"):
             return "LIKE"
-        if self._take("NOT", "LIKE"):
+        if self.take("NOT", "LIKE"):
             return "NOT LIKE"
         sign = ""
-        while self._peek() is not None and self._words[self._at].text in ("=", "<", ">", "!"):
-            sign += self._next().text
+        while self.peek().text in ("=", "<", ">", "!"):
+            sign += self.next().text
         return sign
 
     def sum(self) -> Value | None:
@@ -80,59 +65,48 @@ class QueryReader:
 
     def query(self) -> tuple[ConditionGuard, Sequence[Lexeme]]:
         """Read SELECT … FROM a view WHERE tests, and return the guard and the words of its one column."""
-        self._expect("SELECT")
-        if self._take("TOP"):
-            is_group = self._take("(")
-            self._next()
+        self.expect("SELECT")
+        if self.take("TOP"):
+            is_group = self.take("(")
+            self.next()
             if is_group:
-                self._expect(")")
-        start = self._at
-        if self._take("COUNT", "("):
-            if not self._take("*"):
-                self._next()
-            self._expect(")")
-        elif not self._take("*"):
-            self._next()
-            if self._take("."):
-                self._next()
-        item = self._words[start : self._at]
-        self._expect("FROM")
-        parts = self._parts()
-        if self._take("AS") or not (self.at_end or self._at_any("WHERE", ")")):
-            self._next()
-        tests = self._tests() if self._take("WHERE") else {}
+                self.expect(")")
+        start = self.position
+        if self.take("COUNT", "("):
+            if not self.take("*"):
+                self.next()
+            self.expect(")")
+        elif not self.take("*"):
+            self.next()
+            if self.take("."):
+                self.next()
+        item = self.between(start, self.position)
+        self.expect("FROM")
+        parts = self.parts()
+        if self.take("AS") or not (self.at_end or self.at("WHERE") or self.at(")")):
+            self.next()
+        tests = self._tests() if self.take("WHERE") else {}
         return self._guard_of(parts, tests), item
-
-    def _at_any(self, *texts: str) -> bool:
-        word = self._peek()
-        return word is not None and (word.upper or word.text) in texts
-
-    def _parts(self) -> list[str]:
-        """Read a name in parts, those left out between dots empty."""
-        parts = [self._next().text]
-        while self._take("."):
-            parts.append("" if self._at_any(".") else self._next().text)
-        return parts
 
     def _tests(self) -> dict[str, str]:
         tests: dict[str, str] = {}
         while True:
             tests |= self._test()
-            if not self._take("AND"):
+            if not self.take("AND"):
                 return tests
 
     def _test(self) -> dict[str, str]:
-        if self._take("("):
+        if self.take("("):
             tests = self._tests()
-            self._expect(")")
+            self.expect(")")
             return tests
-        column = self._parts()[-1].lower()
-        is_list = self._take("IN", "(")
+        column = self.parts()[-1].lower()
+        is_list = self.take("IN", "(")
         sign = "=" if is_list else self._sign()
-        if column == "database_id" and sign == "=" and self._take("DB_ID", "("):
-            name = None if self._take(")") else self._text()
+        if column == "database_id" and sign == "=" and self.take("DB_ID", "("):
+            name = None if self.take(")") else self._literal()
             if name is not None:
-                self._expect(")")
+                self.expect(")")
             tests = {"by_id": ""} | ({"current": ""} if name is None else {"name": name})
         elif column == "is_broker_enabled" and sign in ("=", "<>", "!="):
             value = self.sum()
@@ -140,23 +114,23 @@ class QueryReader:
                 raise UnreadableError
             tests = {"on": "1" if (value == ONE) == (sign == "=") else "0"}
         elif (column == "type" and sign == "=" and self.sum() == KnownValue("3", is_number=True)) or (
-            column == "type_desc" and sign == "=" and self._text().upper() == "SERVICE_BROKER"
+            column == "type_desc" and sign == "=" and self._literal().upper() == "SERVICE_BROKER"
         ):
             tests = {"kind": ""}
-        elif column == "name" and sign in EQUAL and self._take("DB_NAME", "(", ")"):
+        elif column == "name" and sign in EQUAL and self.take("DB_NAME", "(", ")"):
             tests = {"current": ""}
         elif column in ("name", "migrationid") and sign in EQUAL:
-            text = self._text()
+            text = self._literal()
             if sign == "LIKE" and any(wildcard in text for wildcard in "%_["):
                 raise UnreadableError
             tests = {column: text}
         else:
             raise UnreadableError
         if is_list:
-            self._expect(")")
+            self.expect(")")
         return tests
 
-    def _text(self) -> str:
+    def _literal(self) -> str:
         value = self.sum()
         if not isinstance(value, KnownValue) or value.is_number:
             raise UnreadableError

@@ -99,7 +99,7 @@ class LexemeCursor:
     def group(self) -> tuple[Lexeme, ...]:
         """Return the content of the parenthesis that opens here, and move past it."""
         start = self.position
-        if not (self.at_sign("(") and self.skip_group()):
+        if not (self.at("(") and self.skip_group()):
             raise self.unexpected("a parenthesis and its end")
         return self._lexemes[start + 1 : self.position - 1]
 
@@ -107,9 +107,9 @@ class LexemeCursor:
         """Return the lexemes at the places from ``first`` up to ``last``."""
         return self._lexemes[first:last]
 
-    def at_words(self, *words: str) -> bool:
-        """Return True if these words, unquoted and in any case, come next."""
-        return all(self.peek(index).upper == word for index, word in enumerate(words))
+    def at(self, *texts: str) -> bool:
+        """Return True if these signs and unquoted words, in any case, come next."""
+        return all(_said_by(self.peek(index)) == text for index, text in enumerate(texts))
 
     @property
     def at_label(self) -> bool:
@@ -117,44 +117,35 @@ class LexemeCursor:
         is_word = self.peek().kind is LexemeKind.WORD and self.peek(1).text == ":"
         return is_word and self.peek(2).text != ":" and self.peek(1).kind is LexemeKind.SIGN
 
-    def take_words(self, *words: str) -> bool:
-        """Move past these words if they come next."""
-        if not self.at_words(*words):
+    def take(self, *texts: str) -> bool:
+        """Move past these signs and words if they come next."""
+        if not self.at(*texts):
             return False
-        self.position += len(words)
+        self.position += len(texts)
         return True
 
-    def expect_words(self, *words: str) -> None:
-        """Move past these words, which must come next."""
-        if not self.take_words(*words):
-            raise self.unexpected(" ".join(words))
+    def expect(self, *texts: str) -> None:
+        """Move past these signs and words, which must come next."""
+        if not self.take(*texts):
+            raise self.unexpected(" ".join(text if text.isidentifier() else quote(text) for text in texts))
 
-    def at_sign(self, sign: str) -> bool:
-        """Return True if this sign comes next."""
-        return self.peek().kind is LexemeKind.SIGN and self.peek().text == sign
-
-    def take_sign(self, sign: str) -> bool:
-        """Move past this sign if it comes next."""
-        if not self.at_sign(sign):
-            return False
-        self.position += 1
-        return True
-
-    def expect_sign(self, sign: str) -> None:
-        """Move past this sign, which must come next."""
-        if not self.take_sign(sign):
-            raise self.unexpected(quote(sign))
+    def parts(self) -> list[str]:
+        """Return the parts of a name, those left out between dots empty."""
+        parts = [self.next().text]
+        while self.take("."):
+            parts.append("" if self.at(".") else self.next().text)
+        return parts
 
     def name(self, noun: str) -> str:
         """Return an identifier of one part, unquoted and at most a sysname long."""
         lexeme = self.peek()
-        if self.at_sign("<"):
+        if self.at("<"):
             value = self.placeholder(noun)
         elif lexeme.kind is LexemeKind.NAME:
             value = self._refuse_unreadable(self.next().text, noun)
         else:
             value = self._plain_name(noun)
-        if self.at_sign("."):
+        if self.at("."):
             raise UnparsedError(f"the {noun} {quote(value)} must have one part")
         if value == "":
             raise UnparsedError(f"the {noun} is empty", _NAME_EMPTY)
@@ -164,7 +155,7 @@ class LexemeCursor:
 
     def string(self, noun: str) -> str:
         """Return a string literal. Text in double quotes counts too, because no name is possible here."""
-        if self.at_sign("<"):
+        if self.at("<"):
             return self.placeholder(noun)
         if self.peek().kind not in (LexemeKind.STRING, LexemeKind.NAME) or self._text[self.peek().start] == "[":
             raise self.unexpected(f"{noun} in quotes")
@@ -172,10 +163,10 @@ class LexemeCursor:
 
     def integer(self, noun: str) -> int:
         """Return a whole number, which may have a sign."""
-        if self.at_sign("<"):
+        if self.at("<"):
             digits = self.placeholder(noun)
         else:
-            sign = "-" if self.take_sign("-") else ""
+            sign = "-" if self.take("-") else ""
             if self.peek().kind is not LexemeKind.NUMBER:
                 raise self.unexpected(f"{noun}, a whole number,")
             digits = sign + self.next().text
@@ -187,7 +178,7 @@ class LexemeCursor:
         """Return a template's ``<name, type, default>`` outside quotes."""
         start = self.position
         for _ in range(_PLACEHOLDER_LEXEMES):
-            if self.at_end or self.at_sign(">"):
+            if self.at_end or self.at(">"):
                 break
             self.next()
         text = self._text[self._lexemes[start].start : self.peek().end]
@@ -200,7 +191,7 @@ class LexemeCursor:
     def end_of_statement(self) -> None:
         """Require a semicolon, the next statement or the end. Raises RefusalError."""
         lexeme = self.peek()
-        if lexeme.kind is LexemeKind.END or self.at_sign(";") or lexeme.upper in FOLLOWERS or self.at_label:
+        if lexeme.kind is LexemeKind.END or self.at(";") or lexeme.upper in FOLLOWERS or self.at_label:
             return
         raise self.unexpected("the end of the statement")
 
@@ -261,6 +252,10 @@ class LexemeCursor:
             raise RefusalError(f"{why} and has no default")
         self.notes.append(f"{why}: its default {quote(default)} is read")
         return default
+
+
+def _said_by(lexeme: Lexeme) -> str:
+    return lexeme.text if lexeme.kind is LexemeKind.SIGN else lexeme.upper
 
 
 def _partners(lexemes: Sequence[Lexeme]) -> dict[int, int]:

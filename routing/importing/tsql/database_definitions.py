@@ -47,11 +47,11 @@ _ATTACHING = {"ATTACH", "ATTACH_REBUILD_LOG", "ATTACH_FORCE_REBUILD_LOG"}
 
 def create_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """Read CREATE DATABASE. The content of an attached or copied database is unknown."""
-    cursor.expect_words("CREATE", "DATABASE")
+    cursor.expect("CREATE", "DATABASE")
     if _is_beside_database(cursor):
         return []
     name = cursor.name("database name")
-    if cursor.peek().upper not in _AFTER_NEW_NAME and not cursor.at_sign("("):
+    if cursor.peek().upper not in _AFTER_NEW_NAME and not cursor.at("("):
         cursor.end_of_statement()
     words = {lexeme.upper for lexeme in _remaining_lexemes(cursor)}
     if words & _ATTACHING:
@@ -74,12 +74,12 @@ def attached(name: str) -> RefusalError:
 
 def drop_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """Read DROP DATABASE [IF EXISTS] name, name…."""
-    cursor.expect_words("DROP", "DATABASE")
+    cursor.expect("DROP", "DATABASE")
     if _is_beside_database(cursor):
         return []
-    if_exists = cursor.take_words("IF", "EXISTS")
+    if_exists = cursor.take("IF", "EXISTS")
     names = [cursor.name("database name")]
-    while cursor.take_sign(","):
+    while cursor.take(","):
         names.append(cursor.name("database name"))
     cursor.end_of_statement()
     return [script_statements.DropDatabase(*place.parts, name, if_exists=if_exists) for name in names]
@@ -87,17 +87,17 @@ def drop_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSta
 
 def alter_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """Read ALTER DATABASE name | CURRENT: a new name, SET's broker options, and states that no table holds."""
-    cursor.expect_words("ALTER", "DATABASE")
+    cursor.expect("ALTER", "DATABASE")
     if _is_beside_database(cursor):
         return []
     name, doubt = _read_altered_name(cursor, place)
     statements: list[ScriptStatement] = []
-    if cursor.take_words("MODIFY", "NAME"):
-        cursor.expect_sign("=")
+    if cursor.take("MODIFY", "NAME"):
+        cursor.expect("=")
         new_name = cursor.name("new database name")
         statements.append(script_statements.RenameDatabase(*place.parts, name, new_name=new_name))
         cursor.end_of_statement()
-    elif cursor.take_words("SET"):
+    elif cursor.take("SET"):
         for option in _set_options(cursor):
             statements += _read_option(option, place, name)
         if any(isinstance(statement, script_statements.AlterDatabase) for statement in statements):
@@ -122,14 +122,14 @@ def _is_left_over(cursor: LexemeCursor) -> bool:
 
 def _read_altered_name(cursor: LexemeCursor, place: StatementPlace) -> tuple[str, RefusalError | None]:
     """Return the database's name, or the reason why it is unknown, which matters only for routing."""
-    if cursor.take_words("CURRENT"):
+    if cursor.take("CURRENT"):
         return CURRENT, None
     try:
         return cursor.name("database name"), None
     except UnparsedError:
         raise
     except RefusalError as refusal:
-        while not (cursor.at_end or cursor.at_sign(";") or cursor.at_words("MODIFY", "NAME")):
+        while not (cursor.at_end or cursor.at(";") or cursor.at("MODIFY", "NAME")):
             if cursor.peek().upper in STARTERS:
                 break
             cursor.next()
@@ -144,10 +144,10 @@ def _set_options(cursor: LexemeCursor) -> list[list[Lexeme]]:
         if any(_BROKER in word.upper for word in cursor.group()):
             raise UnparsedError("the broker options of SET are not in parentheses")
         return []
-    while not (cursor.at_end or cursor.at_sign(";") or cursor.at_words("WITH") or begins_statement(cursor)):
+    while not (cursor.at_end or cursor.at(";") or cursor.at("WITH") or begins_statement(cursor)):
         if cursor.peek().kind is LexemeKind.CUT:
             raise cursor.unexpected("the end of the statement")
-        if cursor.take_sign(","):
+        if cursor.take(","):
             options.append([])
         elif not cursor.skip_group():
             options[-1].append(cursor.next())
@@ -182,22 +182,22 @@ def _read_option(option: list[Lexeme], place: StatementPlace, name: str) -> list
 
 def _termination(cursor: LexemeCursor) -> None:
     """Skip WITH ROLLBACK AFTER n SECONDS, WITH ROLLBACK IMMEDIATE or WITH NO_WAIT."""
-    if not cursor.take_words("WITH"):
+    if not cursor.take("WITH"):
         return
-    if cursor.take_words("ROLLBACK"):
+    if cursor.take("ROLLBACK"):
         if cursor.peek().upper not in ("IMMEDIATE", "AFTER"):
             raise cursor.unexpected("IMMEDIATE or AFTER")
-    elif not cursor.at_words("NO_WAIT"):
+    elif not cursor.at("NO_WAIT"):
         raise cursor.unexpected("ROLLBACK or NO_WAIT")
 
 
 def _remaining_lexemes(cursor: LexemeCursor) -> list[Lexeme]:
     """Return the lexemes up to the statement's end, without groups in parentheses."""
     lexemes = []
-    while not (cursor.at_end or cursor.at_sign(";")):
+    while not (cursor.at_end or cursor.at(";")):
         if cursor.peek().kind is LexemeKind.CUT:
             raise cursor.unexpected("the end of the statement")
-        if cursor.skip_group() or cursor.take_words("WITH"):
+        if cursor.skip_group() or cursor.take("WITH"):
             continue
         if cursor.peek().upper in STARTERS:
             break
@@ -239,7 +239,7 @@ class _Options:
 
 def create_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """Read CREATE ENDPOINT. The defaults are MESSAGE_FORWARDING DISABLED and STATE STOPPED."""
-    cursor.expect_words("CREATE", "ENDPOINT")
+    cursor.expect("CREATE", "ENDPOINT")
     name = cursor.name("endpoint name")
     options = _read_options(cursor)
     if options.payload is None:
@@ -261,9 +261,9 @@ def create_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptS
 
 def alter_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """Read ALTER ENDPOINT. Only the given options change."""
-    cursor.expect_words("ALTER", "ENDPOINT")
+    cursor.expect("ALTER", "ENDPOINT")
     name = cursor.name("endpoint name")
-    if cursor.at_words("SET"):
+    if cursor.at("SET"):
         raise cursor.unexpected("STATE, AS or FOR")
     options = _read_options(cursor)
     is_broker = None if options.payload is None else options.payload == _SERVICE_BROKER
@@ -282,23 +282,23 @@ def alter_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSt
 def _read_options(cursor: LexemeCursor) -> _Options:
     options = _Options()
     start = cursor.position
-    while not (cursor.at_end or cursor.at_sign(";") or cursor.peek().upper in STARTERS or cursor.at_label):
+    while not (cursor.at_end or cursor.at(";") or cursor.peek().upper in STARTERS or cursor.at_label):
         if cursor.position > start and cursor.peek(1).upper in _JOINED:
-            cursor.take_sign(",")
-        if cursor.take_words("AUTHORIZATION"):
+            cursor.take(",")
+        if cursor.take("AUTHORIZATION"):
             cursor.name("owner name")
-        elif cursor.take_words("STATE"):
+        elif cursor.take("STATE"):
             options.give("STATE")
-            cursor.expect_sign("=")
+            cursor.expect("=")
             options.state = _one_of(cursor, _ENDPOINT_STATES)
-        elif cursor.take_words("AFFINITY"):
+        elif cursor.take("AFFINITY"):
             options.give("AFFINITY")
-            cursor.expect_sign("=")
+            cursor.expect("=")
             _pass_affinity(cursor)
-        elif cursor.take_words("AS"):
+        elif cursor.take("AS"):
             is_tcp = cursor.next().upper == "TCP"
             _read_group(cursor, options, _TCP_OPTIONS if is_tcp else ())
-        elif cursor.take_words("FOR"):
+        elif cursor.take("FOR"):
             options.payload = _read_payload(cursor)
             _read_group(cursor, options, _BROKER_OPTIONS if options.payload == _SERVICE_BROKER else ())
         else:

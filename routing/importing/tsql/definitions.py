@@ -50,7 +50,7 @@ class StatementPlace:
 
 def create_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """Read CREATE ROUTE name [AUTHORIZATION owner] WITH options in any order, and check it."""
-    cursor.expect_words("CREATE", "ROUTE")
+    cursor.expect("CREATE", "ROUTE")
     name = cursor.name("route name")
     owner = _owner(cursor)
     options = _route_options(cursor, place)
@@ -60,7 +60,7 @@ def create_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStat
 
 def alter_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """Read ALTER ROUTE name WITH options. The rest of the route is known only at its application."""
-    cursor.expect_words("ALTER", "ROUTE")
+    cursor.expect("ALTER", "ROUTE")
     name = cursor.name("route name")
     options = _route_options(cursor, place, takes_commas_out=True)
     return [AlterRoute(*place.parts, name, options=options)]
@@ -68,12 +68,12 @@ def alter_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptState
 
 def create_service(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """Read CREATE SERVICE name [AUTHORIZATION owner] ON QUEUE queue [(contracts)]."""
-    cursor.expect_words("CREATE", "SERVICE")
+    cursor.expect("CREATE", "SERVICE")
     name = cursor.name("service name")
     owner = _owner(cursor)
-    cursor.expect_words("ON", "QUEUE")
+    cursor.expect("ON", "QUEUE")
     _skip_object_name(cursor)
-    if cursor.at_sign("("):
+    if cursor.at("("):
         cursor.group()
     cursor.end_of_statement()
     return [CreateService(*place.parts, name, owner=owner)]
@@ -83,8 +83,8 @@ def drop(kind: type[DropRoute] | type[DropService] | type[DropEndpoint], noun: s
     """Return the reader of DROP ROUTE, SERVICE or ENDPOINT name, which do not accept IF EXISTS."""
 
     def read(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
-        cursor.expect_words("DROP", noun)
-        if cursor.at_words("IF", "EXISTS"):
+        cursor.expect("DROP", noun)
+        if cursor.at("IF", "EXISTS"):
             raise UnparsedError(f"DROP {noun} has no clause IF EXISTS")
         name = cursor.name(f"{noun.lower()} name")
         cursor.end_of_statement()
@@ -94,13 +94,13 @@ def drop(kind: type[DropRoute] | type[DropService] | type[DropEndpoint], noun: s
 
 
 def _owner(cursor: LexemeCursor) -> str | None:
-    return cursor.name("owner name") if cursor.take_words("AUTHORIZATION") else None
+    return cursor.name("owner name") if cursor.take("AUTHORIZATION") else None
 
 
 def _skip_object_name(cursor: LexemeCursor) -> None:
     """Skip a queue's name, which has up to three parts and is not about routing."""
     while True:
-        if cursor.at_sign("<"):
+        if cursor.at("<"):
             cursor.placeholder("queue name")
             lexeme = cursor.peek(-1)
         else:
@@ -108,9 +108,9 @@ def _skip_object_name(cursor: LexemeCursor) -> None:
         if lexeme.upper in RESERVED:
             why = f"the queue name was expected, not {quote(lexeme.text)}, a reserved keyword"
             raise UnparsedError(why, RESERVED_WORD)
-        if not cursor.take_sign("."):
+        if not cursor.take("."):
             return
-        while cursor.take_sign("."):
+        while cursor.take("."):
             pass
 
 
@@ -127,7 +127,7 @@ def find_brought_database(cursor: LexemeCursor) -> tuple[str | None, str]:
 
 def _route_options(cursor: LexemeCursor, place: StatementPlace, *, takes_commas_out: bool = False) -> RouteOptions:
     """Read the options after WITH. The manual's grammar of ALTER ROUTE allows missing commas."""
-    cursor.expect_words("WITH")
+    cursor.expect("WITH")
     texts: dict[str, str] = {}
     seconds: int | None = None
     while True:
@@ -136,16 +136,16 @@ def _route_options(cursor: LexemeCursor, place: StatementPlace, *, takes_commas_
             raise UnparsedError(f"the option {word} is given twice", None)
         if word in _TEXT_OPTIONS:
             cursor.next()
-            cursor.expect_sign("=")
+            cursor.expect("=")
             texts[word] = cursor.string(word)
-        elif cursor.take_words("LIFETIME"):
-            cursor.expect_sign("=")
+        elif cursor.take("LIFETIME"):
+            cursor.expect("=")
             seconds = cursor.integer("LIFETIME")
         elif word and cursor.peek(1).text == "=":
             raise UnparsedError(f"a route has no option {quote(cursor.peek().text)}")
         else:
             raise cursor.unexpected("a route option")
-        if cursor.take_sign(","):
+        if cursor.take(","):
             continue
         if not (takes_commas_out and cursor.peek().upper in (*_TEXT_OPTIONS, "LIFETIME")):
             break

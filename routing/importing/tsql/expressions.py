@@ -167,19 +167,19 @@ class _ExpressionReader(QueryReader):
 
     def predicate(self) -> ConditionAnswer:
         """Read EXISTS, IS NULL or a comparison."""
-        if self._take("EXISTS", "("):
+        if self.take("EXISTS", "("):
             guard, _ = self.query()
-            self._expect(")")
+            self.expect(")")
             return self._answer_guard(guard, self._facts.ask(guard))
-        if self._take("@@ERROR"):
+        if self.take("@@ERROR"):
             sign = self._sign()
             if not self._facts.error and sign in ("=", "<>", "!=", ">") and self.sum() == ZERO:
                 return ConditionAnswer(sign == "=", expects_no_error=True)
-            self._at = 0
+            self.position = 0
         left = self.sum()
-        if self._take("IS", "NULL"):
+        if self.take("IS", "NULL"):
             return self._decide(left, lambda value: value is None)
-        if self._take("IS", "NOT", "NULL"):
+        if self.take("IS", "NOT", "NULL"):
             return self._decide(left, lambda value: value is not None)
         sign = self._sign()
         right = self.sum()
@@ -208,18 +208,18 @@ class _ExpressionReader(QueryReader):
     def sum(self) -> Value | None:
         """Read terms that are joined by ``+``."""
         total = self._term()
-        while self._take("+"):
+        while self.take("+"):
             right = self._term()
             is_known = isinstance(total, KnownValue) and isinstance(right, KnownValue)
             total = join(total, right) if is_known else None  # type: ignore[arg-type]
         return total
 
     def _term(self) -> Value | None:
-        if self._in_condition and self._take("-"):
+        if self._in_condition and self.take("-"):
             value = self._term()
             is_number = isinstance(value, KnownValue) and value.is_number
             return replace(value, text=str(-int(value.text))) if is_number else None  # type: ignore[union-attr, type-var]
-        word = self._next()
+        word = self.next()
         if word.kind is LexemeKind.STRING or (self._is_plain and word.kind is LexemeKind.NAME):
             text = drop_line_breaks(word.text)
             return KnownValue(text, False, length(text) > LONGEST_JOINED, word.is_national)
@@ -228,9 +228,8 @@ class _ExpressionReader(QueryReader):
         if word.kind is LexemeKind.WORD and word.text.startswith("@"):
             return self._variable(word)
         if word.kind is LexemeKind.SIGN and word.text == "(":
-            after = self._peek()
-            value = self._scalar() if after is not None and after.upper == "SELECT" else self.sum()
-            self._expect(")")
+            value = self._scalar() if self.at("SELECT") else self.sum()
+            self.expect(")")
             return value
         return None if self._is_plain else self._function(word.upper)
 
@@ -246,37 +245,37 @@ class _ExpressionReader(QueryReader):
     def _function(self, name: str) -> Value | None:
         if name == "CASE":
             return self._case()
-        self._expect("(")
+        self.expect("(")
         facts = self._facts
         if name == "DB_NAME":
-            self._expect(")")
+            self.expect(")")
             return None if facts.database is None else KnownValue(facts.database)
         if name in ("XACT_STATE", "ERROR_NUMBER") and self._in_condition:
-            self._expect(")")
+            self.expect(")")
             if name == "XACT_STATE":
                 return _number(facts.transaction_state)
             return None if facts.caught is None else _number(facts.caught)
         if name == "CAST":
             inner = self.sum()
-            self._expect("AS")
+            self.expect("AS")
             return self._converted(inner)
         arguments = [self.sum()]
-        while self._take(","):
+        while self.take(","):
             arguments.append(self.sum())
-        self._expect(")")
+        self.expect(")")
         if None in arguments:
             return None
         return self._call(name, [value for value in arguments if value is not None])
 
     def _case(self) -> Value | None:
-        self._expect("WHEN")
-        start = self._at
-        while not self._take("THEN"):
-            self._next()
-        answer = _answer(self._words[start : self._at - 1], self._facts, 1)
+        self.expect("WHEN")
+        start = self.position
+        while not self.take("THEN"):
+            self.next()
+        answer = _answer(self.between(start, self.position - 1), self._facts, 1)
         result = self._term()
-        otherwise = self._term() if self._take("ELSE") else None
-        self._expect("END")
+        otherwise = self._term() if self.take("ELSE") else None
+        self.expect("END")
         is_of_view = (
             len(answer.guards) == 1 and isinstance(result, KnownValue) and isinstance(otherwise, KnownValue)
         )
@@ -289,13 +288,13 @@ class _ExpressionReader(QueryReader):
         return None if answer.holds is None else (result if answer.holds else otherwise)
 
     def _converted(self, value: Value | None) -> Value | None:
-        start = self._at
-        while self._at < len(self._words) and self._words[self._at].text != ")":
-            self._at += 1
-        has_length = any(word.text == "(" for word in self._words[start : self._at])
-        self._at += has_length
-        kind = read_type(self._words[start : self._at], default=30)
-        self._expect(")")
+        start = self.position
+        while not self.at(")"):
+            self.next()
+        has_length = any(word.text == "(" for word in self.between(start, self.position))
+        self.position += has_length
+        kind = read_type(self.between(start, self.position), default=30)
+        self.expect(")")
         return kind.hold(value)
 
     def _call(self, name: str, arguments: list[Value]) -> Value | None:

@@ -37,7 +37,7 @@ _NEEDS = {
 
 def at_common_table(cursor: LexemeCursor) -> bool:
     """Return whether WITH begins a statement here: a common table expression or XMLNAMESPACES."""
-    if not cursor.at_words("WITH"):
+    if not cursor.at("WITH"):
         return False
     if cursor.peek(1).upper in ("XMLNAMESPACES", "CHANGE_TRACKING_CONTEXT"):
         return cursor.peek(2).text == "("
@@ -67,9 +67,9 @@ def begins_statement(cursor: LexemeCursor) -> bool:
 
 def at_end_of_condition(cursor: LexemeCursor) -> bool:
     """Return whether the condition of an IF or WHILE ends here."""
-    if cursor.at_words("UPDATE") and cursor.peek(1).text == "(":
+    if cursor.at("UPDATE") and cursor.peek(1).text == "(":
         return False
-    return cursor.at_end or cursor.at_sign(";") or cursor.at_label or begins_statement(cursor)
+    return cursor.at_end or cursor.at(";") or cursor.at_label or begins_statement(cursor)
 
 
 def at_query_in_parentheses(cursor: LexemeCursor) -> bool:
@@ -129,12 +129,12 @@ class StatementExtent:
     def at_end(self) -> bool:
         """Return whether the statement ends here."""
         cursor = self._cursor
-        if cursor.at_end or cursor.at_sign(";") or cursor.at_label:
+        if cursor.at_end or cursor.at(";") or cursor.at_label:
             return True
         if cursor.peek().upper not in STARTERS or not begins_statement(cursor):
             return False
         before = self._before(1)
-        if cursor.at_words("WITH"):
+        if cursor.at("WITH"):
             if before in ("AS", "FOR", "RETURN") or self._first == "WITH":
                 return False
             self.lacks_semicolon = True

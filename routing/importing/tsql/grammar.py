@@ -71,7 +71,7 @@ class _BatchParser(StatementParser):
         )
 
     def _append(self, nodes: list[tree.ScriptNode]) -> None:
-        if not self._cursor.take_sign(";"):
+        if not self._cursor.take(";"):
             nodes.append(self._statement(is_first=not nodes))
 
     def _check_balance(self) -> bool:
@@ -163,8 +163,8 @@ class _BatchParser(StatementParser):
 
     def _governed(self, keyword: str, place: Place) -> tree.ScriptNode | None:
         cursor = self._cursor
-        is_end = cursor.at_words("END") and cursor.peek(1).upper != "CONVERSATION"
-        if cursor.at_end or cursor.at_sign(";") or is_end or cursor.at_words("ELSE"):
+        is_end = cursor.at("END") and cursor.peek(1).upper != "CONVERSATION"
+        if cursor.at_end or cursor.at(";") or is_end or cursor.at("ELSE"):
             self._fault(place, f"the {keyword} has no statement")
             return None
         return self._statement()
@@ -188,9 +188,9 @@ class _BatchParser(StatementParser):
 
     def _take_else(self) -> bool:
         cursor, position = self._cursor, self._cursor.position
-        while cursor.take_sign(";"):
+        while cursor.take(";"):
             pass
-        if cursor.take_words("ELSE"):
+        if cursor.take("ELSE"):
             return True
         cursor.position = position
         return False
@@ -224,13 +224,13 @@ class _BatchParser(StatementParser):
         if following in NOT_BLOCKS:
             return self._other_statement()
         cursor.next()
-        if cursor.take_words("TRY"):
+        if cursor.take("TRY"):
             return self._try(place)
-        if cursor.take_words("CATCH"):
+        if cursor.take("CATCH"):
             if not self._lacks_catch:
                 self._fault(place, "no TRY block ends right before this CATCH")
             return tree.TryCatch(place=place, body=(), handler=self._catch(), catch_line=place[1])
-        if cursor.take_words("ATOMIC", "WITH"):
+        if cursor.take("ATOMIC", "WITH"):
             cursor.skip_group()
         body = self._block("END")
         if not body:
@@ -242,7 +242,7 @@ class _BatchParser(StatementParser):
         if not body:
             self._fault(place, "the TRY block that begins here is empty")
         line = self._next_place()[1]
-        if not self._cursor.take_words("BEGIN", "CATCH"):
+        if not self._cursor.take("BEGIN", "CATCH"):
             self._lacks_catch = True
             self._fault(place, "no CATCH follows the TRY block that begins here right behind its END TRY")
             return tree.TryCatch(place=place, body=body, handler=(), catch_line=line)
@@ -258,7 +258,7 @@ class _BatchParser(StatementParser):
         cursor = self._cursor
         nodes: list[tree.ScriptNode] = []
         while not cursor.at_end:
-            if cursor.at_words("END") and cursor.peek(1).upper != "CONVERSATION":
+            if cursor.at("END") and cursor.peek(1).upper != "CONVERSATION":
                 place = self._next_place()
                 actual = self._take_end()
                 if actual != closing:
@@ -283,7 +283,7 @@ class _BatchParser(StatementParser):
 
     def _definition(self) -> tree.ScriptNode:
         cursor = self._cursor
-        name_at = 3 if cursor.at_words("CREATE", "OR", "ALTER") else 1
+        name_at = 3 if cursor.at("CREATE", "OR", "ALTER") else 1
         verb, kind = cursor.peek().upper, cursor.peek(name_at).upper
         if (verb, kind) in tree.FIRST_IN_BATCH:
             return self._first_in_batch(name_at)
@@ -330,8 +330,8 @@ class _BatchParser(StatementParser):
         if cursor.at_end:
             return
         self._skip()
-        has_semicolon = cursor.at_sign(";")
-        while cursor.take_sign(";"):
+        has_semicolon = cursor.at(";")
+        while cursor.take(";"):
             pass
         if not cursor.at_end:
             self._fault(place, "a view must be alone in its batch", _NOT_FIRST if has_semicolon else RESERVED_WORD)

@@ -84,7 +84,7 @@ _OUTPUT = frozenset(["OUTPUT", "OUT"])
 def read_transaction(cursor: LexemeCursor, place: Place) -> tree.TransactionStatement | None:
     """Read BEGIN, COMMIT, ROLLBACK or SAVE of a transaction, or return None for any other statement."""
     verb = cursor.next().upper
-    cursor.take_words("DISTRIBUTED")
+    cursor.take("DISTRIBUTED")
     has_noun = cursor.peek().upper in _TRANSACTION
     if has_noun:
         cursor.next()
@@ -104,7 +104,7 @@ def read_options(cursor: LexemeCursor, place: Place) -> tree.SetOptions:
     options: list[str] = []
     while cursor.peek().kind is LexemeKind.WORD and not at_end_of_condition(cursor):
         options.append(cursor.next().upper)
-        if not cursor.take_sign(","):
+        if not cursor.take(","):
             break
     is_on = {"ON": True, "OFF": False}.get(cursor.peek().upper)
     return tree.SetOptions(place=place, options=tuple(options), is_on=is_on)
@@ -135,13 +135,13 @@ def read_assignments(cursor: LexemeCursor, end: int, place: Place, names: Variab
         type_words = _read_type(cursor, end) if names is not None else ()
         sign = _read_sign(cursor)
         start = cursor.position
-        while cursor.position < end and not cursor.at_sign(","):
+        while cursor.position < end and not cursor.at(","):
             if cursor.peek().upper in _SOURCES:
                 has_source = True
                 break
             cursor.skip_item()
         assignments.append(tree.VariableAssignment(name, sign, cursor.between(start, cursor.position), type_words))
-        if has_source or not cursor.take_sign(","):
+        if has_source or not cursor.take(","):
             break
     has_source = has_source or (names is None and cursor.position < end)
     return tree.AssignNode(
@@ -150,9 +150,9 @@ def read_assignments(cursor: LexemeCursor, end: int, place: Place, names: Variab
 
 
 def _read_type(cursor: LexemeCursor, end: int) -> Words:
-    cursor.take_words("AS")
+    cursor.take("AS")
     start = cursor.position
-    while cursor.position < end and not (cursor.at_sign("=") or cursor.at_sign(",")):
+    while cursor.position < end and not (cursor.at("=") or cursor.at(",")):
         cursor.skip_item()
     return cursor.between(start, cursor.position)
 
@@ -172,11 +172,11 @@ def read_text_call(cursor: LexemeCursor, place: Place) -> tree.RunText:
     if not cursor.at_group:
         return tree.RunText(place=place, value=(), server=None)
     value = cursor.group()
-    if cursor.take_words("AS"):
+    if cursor.take("AS"):
         cursor.next()
-        cursor.take_sign("=")
+        cursor.take("=")
         cursor.next()
-    server = cursor.next().text if cursor.take_words("AT") else None
+    server = cursor.next().text if cursor.take("AT") else None
     return tree.RunText(place=place, value=value, server=server)
 
 
@@ -195,10 +195,10 @@ def read_call(cursor: LexemeCursor, place: Place, names: VariableNames) -> tree.
     if parts:
         parts[-1] += number
     arguments: list[tree.CallArgument] = []
-    while not at_end_of_condition(cursor) and not cursor.at_words("WITH"):
+    while not at_end_of_condition(cursor) and not cursor.at("WITH"):
         before = cursor.position
         arguments.append(_read_argument(cursor, names))
-        if not cursor.take_sign(",") or cursor.position == before:
+        if not cursor.take(",") or cursor.position == before:
             break
     return tree.CallNode(
         place=place, parts=tuple(parts), variable=variable, result=result, arguments=tuple(arguments)
@@ -212,7 +212,7 @@ def _read_argument(cursor: LexemeCursor, names: VariableNames) -> tree.CallArgum
         name = cursor.next().text
         cursor.next()
     start = cursor.position
-    while not (at_end_of_condition(cursor) or cursor.at_sign(",") or cursor.peek().upper in (*_OUTPUT, "WITH")):
+    while not (at_end_of_condition(cursor) or cursor.at(",") or cursor.peek().upper in (*_OUTPUT, "WITH")):
         cursor.skip_item()
     words = cursor.between(start, cursor.position)
     if cursor.peek().upper in _OUTPUT:
@@ -227,7 +227,7 @@ def read_parts(cursor: LexemeCursor) -> list[str]:
     while cursor.peek().kind in (LexemeKind.WORD, LexemeKind.NAME) and cursor.peek().upper not in STARTERS:
         parts.append(cursor.next().text)
         dots = 0
-        while cursor.take_sign("."):
+        while cursor.take("."):
             dots += 1
         if dots == 0:
             break

@@ -81,7 +81,7 @@ class StatementParser:
         if extent.lacks_semicolon:
             why = "WITH begins a common table expression here, and the statement before it has no semicolon"
             self._fault(self._next_place(), why, _COMMON_TABLE)
-        if extent.verb == "MERGE" and not cursor.at_sign(";"):
+        if extent.verb == "MERGE" and not cursor.at(";"):
             self._fault(place, "MERGE must end with a semicolon", _MERGE)
         misspelt = find_misspelt_definition(cursor.between(start, cursor.position + 1))
         if misspelt is not None:

@@ -322,16 +322,14 @@ _END_OF_PARAMETERS = frozenset(["WITH", "FOR", "RETURNS", "AS"])
 
 def read_name(cursor: LexemeCursor) -> tuple[str, tuple[str, str]]:
     """Return the last part of the name at the cursor, with its schema and name in lower case. Move past it."""
-    parts = [cursor.next().text]
-    while cursor.take_sign("."):
-        parts.append("" if cursor.at_sign(".") else cursor.next().text)
+    parts = cursor.parts()
     parts[-1] += read_number(cursor)
     return parts[-1], key_of(parts)
 
 
 def read_number(cursor: LexemeCursor) -> str:
     """Read the number of a procedure as a part of its name, ``;2``. The number ``;1`` is the procedure itself."""
-    if not (cursor.at_sign(";") and cursor.peek(1).kind is LexemeKind.NUMBER):
+    if not (cursor.at(";") and cursor.peek(1).kind is LexemeKind.NUMBER):
         return ""
     cursor.next()
     number = cursor.next().text
@@ -403,10 +401,10 @@ def read_dropped(cursor: LexemeCursor) -> tuple[tuple[tuple[str, str], ...], boo
     """Return schemas and names after DROP PROCEDURE, and True if it has IF EXISTS. Move past them."""
     cursor.next()
     cursor.next()
-    if_exists = cursor.take_words("IF", "EXISTS")
+    if_exists = cursor.take("IF", "EXISTS")
     keys = []
     while cursor.peek().kind in (LexemeKind.WORD, LexemeKind.NAME):
         keys.append(read_name(cursor)[1])
-        if not cursor.take_sign(","):
+        if not cursor.take(","):
             break
     return tuple(keys), if_exists
