@@ -7,7 +7,7 @@ here is accepted.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -250,3 +250,65 @@ def _is_prose(line: str) -> bool:
     is_of_thing = plain[1].lower() in _ARTICLES and plain[2] not in RESERVED
     is_sentence = line.endswith(_ENDS_OF_SENTENCES) and any(word.lower() in _ENGLISH for word in plain)
     return is_of_thing or is_sentence
+
+
+# The variables of a batch are declared once, before they are used, and known only in their batch.
+
+
+_TWICE, _NOT_DECLARED, _NO_TABLE = 134, 137, 1087
+_BEFORE_TABLES = frozenset(["FROM", "JOIN", "INTO", "INSERT", "APPLY"])
+
+
+class VariableNames:
+    """The places that declare or name variables. ``outside`` is None if any variable may be declared."""
+
+    def __init__(self, lexemes: Sequence[Lexeme], outside: Collection[str] | None) -> None:
+        self._lexemes = lexemes
+        self._outside = frozenset(name.casefold() for name in outside or ())
+        self._allows_any = outside is None
+        self._declarations: set[int] = set()
+        self._ignored: set[int] = set()
+
+    def declare(self, position: int) -> None:
+        """Note that the lexeme at a place declares a variable."""
+        self._declarations.add(position)
+
+    def declare_all(self, first: int, last: int) -> None:
+        """Note that the head of a module declares all variables that it names."""
+        self._declarations.update(self._named(first, last))
+
+    def ignore(self, position: int) -> None:
+        """Note that the lexeme at a place is a parameter of a procedure that is called."""
+        self._ignored.add(position)
+
+    def allow_any(self) -> None:
+        """Note that variables of this batch need no declaration, as in a RULE."""
+        self._allows_any = True
+
+    def find_faults(self) -> Iterator[tuple[int, str, int]]:
+        """Yield row, reason and number of each variable that is declared twice, or not before it is named."""
+        declared = set(self._outside)
+        for position in self._named(0, len(self._lexemes)):
+            lexeme = self._lexemes[position]
+            name = lexeme.text.casefold()
+            if position in self._declarations:
+                if name in declared:
+                    yield lexeme.row, f"the variable {quote(lexeme.text)} is declared twice", _TWICE
+                declared.add(name)
+            elif not (name in declared or self._allows_any or position in self._ignored):
+                number = _NO_TABLE if self._is_table(position) else _NOT_DECLARED
+                yield lexeme.row, f"the variable {quote(lexeme.text)} is not declared in its batch", number
+                declared.add(name)
+
+    def _named(self, first: int, last: int) -> Iterator[int]:
+        for position in range(first, min(last, len(self._lexemes))):
+            lexeme = self._lexemes[position]
+            if lexeme.kind is LexemeKind.WORD and lexeme.text.startswith("@") and not lexeme.text.startswith("@@"):
+                before = self._lexemes[position - 1] if position else None
+                # A name may contain the sign too, and its end is not a variable.
+                is_end = before and before.kind is LexemeKind.WORD and before.end == lexeme.start
+                if lexeme.text != "@" and not is_end:
+                    yield position
+
+    def _is_table(self, position: int) -> bool:
+        return position > 0 and self._lexemes[position - 1].upper in _BEFORE_TABLES
