@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from routing.importing.tsql import tree
 from routing.importing.tsql.batch_course import ProcedureKey, StatementCondition, StoredProcedure
-from routing.importing.tsql.database_procedures import find_early_use, read_procedure
 from routing.importing.tsql.definitions import StatementPlace as DefinitionPlace
+from routing.importing.tsql.definitions import read_procedure
 from routing.importing.tsql.grammar import parse_batch
 from routing.importing.tsql.held_texts import find_hidden_statement, runs_in_every_database, takes_data
 from routing.importing.tsql.script_run import TEMPORARY, BatchFrame, ScriptRun
@@ -114,17 +114,7 @@ class CallRunner:
         saved_state = (connection.database, connection.aborts, connection.is_implicit, connection.noexec_flow)
         connection.database = database or connection.database
         connection.noexec_flow = replace(connection.noexec_flow, exits=list(connection.noexec_flow.exits))
-        condition = effective
-        early = find_early_use(batch.nodes, run.holdings) if effective.runs and not batch.faults else None
-        faults = [*batch.faults, *([] if early is None else [early])]
-        for fault in faults:
-            run.report(fault.place, f"{fault.why}; its batch does not run", fault.number, by_server=True)
-        if faults:
-            line = faults[0].place[1]
-            condition = effective.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
-        run.frames.append(frame)
-        self._nodes.walk(batch.nodes, condition)
-        run.end_frame()
+        faults = self._nodes.run_nodes(batch, frame, effective, reports_faults=True)
         connection.database, connection.aborts, connection.is_implicit, connection.noexec_flow = saved_state
         if faults and effective.runs:
             words = f"EXEC in line {place[1]}, which fails"
@@ -134,9 +124,7 @@ class CallRunner:
         run = self._run
         if len(run.frames) <= _DEEPEST_CALL:
             return False
-        run.report(place, f"{title}: calls nest more than {_DEEPEST_CALL} deep", _TOO_DEEP)
-        if effective.runs:
-            run.fail(_TOO_DEEP, f"{title} in line {place[1]}, which fails", place[1], effective)
+        self._fail(place, title, f"calls nest more than {_DEEPEST_CALL} deep", _TOO_DEEP, effective)
         return True
 
     # Procedures
@@ -288,7 +276,8 @@ class CallRunner:
 
     def _fail(self, place: Place, title: str, why: str, number: int, effective: StatementCondition) -> None:
         self._run.report(place, f"{title}: {why}", number)
-        self._run.fail(number, f"{title} in line {place[1]}, which fails", place[1], effective)
+        if effective.runs:
+            self._run.fail(number, f"{title} in line {place[1]}, which fails", place[1], effective)
 
     def _key_of(self, parts: Sequence[str]) -> ProcedureKey:
         schema, name = tree.key_of(tuple(parts[-2:]))

@@ -11,6 +11,7 @@ from routing.importing.tsql.definitions import (
     Definition,
     StatementPlace,
     alter_route,
+    attached,
     create_route,
     create_service,
     drop,
@@ -65,11 +66,6 @@ def create_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptS
 
 def _is_beside_database(cursor: LexemeCursor) -> bool:
     return cursor.peek().upper in BESIDE_DATABASE and cursor.peek(1).kind is LexemeKind.WORD
-
-
-def attached(name: str) -> RefusalError:
-    """Return the error that an attached database cannot be known."""
-    return RefusalError(f"the contents of the attached database {quote(name)} are not in the script")
 
 
 def drop_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:

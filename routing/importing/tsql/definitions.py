@@ -1,34 +1,42 @@
-"""Read CREATE, ALTER and DROP of routes, services, endpoints and databases as statements.
+"""Read statements on routes and services, and calls of the system procedures that change databases.
 
-Each function is called at its statement's first word and reads to the statement's end. It raises RefusalError for
+Each reader of a definition is called at its first word and reads to its end. Readers raise RefusalError for
 unknown values and for statements that SQL Server refuses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from routing.importing.tsql import tree
 from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.script_statements import (
     LONGEST_LIFETIME,
     RESERVED_WORD,
+    AlterDatabaseState,
     AlterRoute,
     CreateRoute,
     CreateService,
+    DetachDatabase,
+    DropDatabase,
     DropEndpoint,
     DropRoute,
     DropService,
     RefusalError,
+    RenameDatabase,
     RouteOptions,
     ScriptStatement,
     UnparsedError,
     check_options,
     check_route,
+    known_to_the_server,
+    no_value,
     quote,
 )
-from routing.importing.tsql.vocabulary import RESERVED, as_written
+from routing.importing.tsql.tokens import Lexeme, LexemeKind
+from routing.importing.tsql.vocabulary import RESERVED, as_written, find_unknown_variable
 
 _TEXT_OPTIONS = ("SERVICE_NAME", "BROKER_INSTANCE", "ADDRESS", "MIRROR_ADDRESS")
 
@@ -177,3 +185,113 @@ def _expiry(seconds: int | None, scripted_at: datetime) -> datetime | None:
 
 Definition = Callable[[LexemeCursor, StatementPlace], list[ScriptStatement]]
 """Reads the statement that begins at the cursor."""
+
+
+# Calls of the system procedures that change databases → statements.
+
+
+ValueOf = Callable[[Lexeme], str | None]
+"""A function that returns the text of a variable, or None if it is unknown."""
+
+Arguments = Mapping[str, str | RefusalError]
+
+_MOST_ARGUMENTS = 20
+_STATES = {
+    "offline": "OFFLINE",
+    "read only": "READ_ONLY",
+    "single user": "SINGLE_USER",
+    "dbo use only": "RESTRICTED_USER",
+}
+
+
+def attached(name: str) -> RefusalError:
+    """Return the error that an attached database cannot be known."""
+    return RefusalError(f"the contents of the attached database {quote(name)} are not in the script")
+
+
+def read_procedure(
+    name: str, arguments: Sequence[tree.CallArgument], place: StatementPlace, value_of: ValueOf
+) -> list[ScriptStatement] | None:
+    """Read a procedure call as statements, or return None if the procedure has no effect here.
+
+    Raises RefusalError if an argument or the effect is unknown.
+    """
+    procedure = _PROCEDURES.get(name.lower())
+    if procedure is None:
+        return None
+    parameters, read = procedure
+    words_by_name = tree.bind(arguments[:_MOST_ARGUMENTS], [f"@{parameter}" for parameter in parameters])
+    # An unknown value is a refusal where it is needed.
+    return read({parameter[1:]: _value(words[0], value_of) for parameter, words in words_by_name.items()}, place)
+
+
+def _value(lexeme: Lexeme, value_of: ValueOf) -> str | RefusalError:
+    missing = find_unknown_variable(lexeme.text)
+    if missing is not None:
+        return no_value(missing)
+    if lexeme.kind is LexemeKind.WORD and lexeme.text.startswith("@"):
+        value = value_of(lexeme)
+        return known_to_the_server(lexeme.text) if value is None else value
+    if lexeme.kind not in (LexemeKind.STRING, LexemeKind.NAME, LexemeKind.WORD):
+        return RefusalError(f"its argument {quote(lexeme.text)} cannot be read")
+    return lexeme.text
+
+
+def _text(arguments: Arguments, parameter: str, default: str | None = None) -> str:
+    value = arguments.get(parameter, default)
+    if isinstance(value, RefusalError):
+        raise value
+    if value is None:
+        raise RefusalError(f"its argument @{parameter} is missing")
+    return value
+
+
+def _detach(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    return [DetachDatabase(*place.parts, _text(arguments, "dbname"))]
+
+
+def _remove(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    return [DropDatabase(*place.parts, _text(arguments, "dbname"))]
+
+
+def _attach(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    raise attached(_text(arguments, "dbname"))
+
+
+def _rename_database(arguments: Arguments, place: StatementPlace, named: str = "dbname") -> list[ScriptStatement]:
+    new_name = _unquoted(_text(arguments, "newname"))
+    return [RenameDatabase(*place.parts, _unquoted(_text(arguments, named)), new_name=new_name)]
+
+
+def _rename_object(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    if _text(arguments, "objtype", "").lower() != "database":
+        return []
+    return _rename_database(arguments, place, "objname")
+
+
+def _set_option(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    option = _STATES.get(_text(arguments, "optname", "").lower())
+    if option is None:
+        return []
+    return [AlterDatabaseState(*place.parts, _text(arguments, "dbname"), state=option)]
+
+
+def _unquoted(name: str) -> str:
+    """Return a name that may be given in brackets inside its string."""
+    return name[1:-1].replace("]]", "]") if name.startswith("[") and name.endswith("]") else name
+
+
+_PROCEDURES: dict[str, tuple[tuple[str, ...], Callable[[Arguments, StatementPlace], list[ScriptStatement]]]] = {
+    "sp_attach_db": (("dbname",), _attach),
+    "sp_attach_single_file_db": (("dbname",), _attach),
+    "sp_dboption": (("dbname", "optname", "optvalue"), _set_option),
+    "sp_dbremove": (("dbname",), _remove),
+    "sp_detach_db": (("dbname",), _detach),
+    "sp_rename": (("objname", "newname", "objtype"), _rename_object),
+    "sp_renamedb": (("dbname", "newname"), _rename_database),
+}
+
+
+def is_read_procedure(name: str) -> bool:
+    """Return whether `read_procedure` reads calls of this procedure."""
+    return name.lower() in _PROCEDURES

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 from routing.importing.tsql import session_statements, tree
 from routing.importing.tsql.batch_course import BlockFlow, StatementCondition
 from routing.importing.tsql.calling import CallRunner
-from routing.importing.tsql.database_procedures import find_early_use
 from routing.importing.tsql.grammar import DEEPEST
 from routing.importing.tsql.held_texts import find_shown_statement, find_statement_elsewhere
-from routing.importing.tsql.instance_state import phrase_guard
+from routing.importing.tsql.instance_state import DATABASES, NamedRows, phrase_guard
 from routing.importing.tsql.script_run import BatchFrame, ScriptRun, StatementEffect
 from routing.importing.tsql.script_statements import (
     ConditionGuard,
+    DropDatabase,
     GuardSubject,
     RefusalError,
     RenameDatabase,
@@ -26,8 +26,9 @@ from routing.importing.tsql.script_statements import (
 )
 from routing.importing.tsql.state_changes import change
 from routing.importing.tsql.statement_parser import ParserSettings
+from routing.importing.tsql.tokens import Lexeme, LexemeKind, tokenize
 from routing.importing.tsql.tree import Place
-from routing.importing.tsql.vocabulary import find_unknown_variable
+from routing.importing.tsql.vocabulary import BESIDE_DATABASE, find_unknown_variable, speaks_of_routing
 
 _DEEPEST = 150
 """Blocks inside one another, those of calls included."""
@@ -65,22 +66,31 @@ class ScriptInterpreter:
     def run_batch(self, batch: tree.ParsedBatch, condition: StatementCondition) -> None:
         """Run one batch, or no statement of it if it has faults. Faults of unsent batches are not reported."""
         run, connection = self._run, self._run.connection
-        early = None if batch.faults or condition.never_runs else find_early_use(batch.nodes, run.holdings)
-        faults = [*batch.faults, *([] if early is None else [early])]
         connection.failed_line = None
-        for fault in faults if not condition.never_runs else ():
-            run.report(fault.place, f"{fault.why}; its batch does not run", fault.number, by_server=True)
+        faults = self.run_nodes(batch, BatchFrame(), condition, reports_faults=condition.runs)
         if faults:
-            line = faults[0].place[1]
-            condition = condition.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
-            connection.error, connection.failed_line = faults[0].number, line
-        run.frames.append(BatchFrame())
-        self.walk(batch.nodes, condition)
-        run.end_frame()
+            connection.error, connection.failed_line = faults[0].number, faults[0].place[1]
         if batch.unread is not None:
             run.report(batch.unread, f"blocks nest more than {DEEPEST} deep: the rest of the batch is not read")
         if connection.transaction.doomed:
             run.roll_back_all("it is rolled back with its transaction, which cannot be committed after an error")
+
+    def run_nodes(
+        self, batch: tree.ParsedBatch, frame: BatchFrame, condition: StatementCondition, *, reports_faults: bool
+    ) -> list[tree.BatchFault]:
+        """Run the statements of a batch or a called text in a frame. Return the faults that prevent it."""
+        run = self._run
+        early = find_early_use(batch.nodes, run.holdings) if condition.runs and not batch.faults else None
+        faults = [*batch.faults, *([] if early is None else [early])]
+        for fault in faults if reports_faults else ():
+            run.report(fault.place, f"{fault.why}; its batch does not run", fault.number, by_server=True)
+        if faults:
+            line = faults[0].place[1]
+            condition = condition.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
+        run.frames.append(frame)
+        self.walk(batch.nodes, condition)
+        run.end_frame()
+        return faults
 
     def walk(self, nodes: Sequence[tree.ScriptNode | None], condition: StatementCondition) -> None:
         """Run statements one after another."""
@@ -313,3 +323,58 @@ def _error_number(run: ScriptRun, node: tree.ThrowNode) -> int | None:
         text = node.words[1].text
         return int(text) if text.isdecimal() and len(text) < 10 else None
     return run.frame.caught[-1] if run.frame.caught else None
+
+
+# USE of a database that its own batch makes: the batch is compiled before, when there is none.
+
+
+_NO_DATABASE = 911
+
+
+def find_early_use(nodes: Sequence[tree.ScriptNode], holdings: NamedRows | None) -> tree.BatchFault | None:
+    """Return the fault of a batch that uses a database before it exists, or None without a known state."""
+    if holdings is None:
+        return None
+    created_names: set[str] = set()
+    known_names: set[str] = set()
+    for node in _walk(nodes):
+        if isinstance(node, tree.UseNode) and node.name is not None:
+            name = node.name.casefold()
+            if name in created_names:
+                why = f"USE: the database {quote(node.name)} does not exist yet when its batch is compiled"
+                return tree.BatchFault(node.place, why, _NO_DATABASE)
+            known_names.add(name)
+        elif isinstance(node, tree.DefinitionNode):
+            dropped = (statement for statement in node.statements if isinstance(statement, DropDatabase))
+            known_names.update(statement.name.casefold() for statement in dropped)
+        for name in _made_by(node):
+            is_there = holdings.holds_database(name)
+            is_missing = holdings.knows(DATABASES, "", name) and not is_there
+            if not is_there and (is_missing or name not in known_names):
+                created_names.add(name)
+    return None
+
+
+def _walk(nodes: Sequence[tree.ScriptNode | None]) -> Iterator[tree.ScriptNode]:
+    for node in nodes:
+        if node is not None:
+            yield node
+            yield from _walk(tree.governed_by(node))
+
+
+def _made_by(node: tree.ScriptNode) -> Iterator[str]:
+    if isinstance(node, tree.DefinitionNode):
+        yield from _find_created(node.words)
+        renamed = (statement for statement in node.statements if isinstance(statement, RenameDatabase))
+        yield from (statement.new_name.casefold() for statement in renamed)
+    elif isinstance(node, tree.RunText):
+        for word in node.value:
+            if word.kind is LexemeKind.STRING and speaks_of_routing(word.text):
+                yield from _find_created(tokenize(word.text).lexemes)
+
+
+def _find_created(words: Sequence[Lexeme]) -> Iterator[str]:
+    for verb, noun, name in zip(words, words[1:], words[2:], strict=False):
+        is_database = verb.upper == "CREATE" and noun.upper == "DATABASE" and name.upper not in BESIDE_DATABASE
+        if is_database and name.kind in (LexemeKind.WORD, LexemeKind.NAME):
+            yield name.text.casefold()

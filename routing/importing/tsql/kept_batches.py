@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache
 
 from routing.importing.tsql import held_texts, tree
-from routing.importing.tsql.database_procedures import is_read_procedure
+from routing.importing.tsql.definitions import is_read_procedure
 from routing.importing.tsql.session_statements import may_start_transaction
 from routing.importing.tsql.tokens import (
     COMMENTS,
