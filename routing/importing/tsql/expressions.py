@@ -10,37 +10,46 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from routing.importing.tsql.catalog_queries import EQUAL, ONE, ZERO, QueryReader, UnreadableError
-from routing.importing.tsql.cursor import drop_line_breaks
-from routing.importing.tsql.script_statements import ConditionGuard, GuardSubject, length
-from routing.importing.tsql.tokens import Lexeme, LexemeKind, depth_of, split_words
+from routing.importing.tsql.cursor import LexemeCursor, drop_line_breaks
+from routing.importing.tsql.script_statements import ConditionGuard, GuardSubject, RefusalError, length
+from routing.importing.tsql.tokens import Lexeme, LexemeKind, LexemeList, depth_of, split_words
 from routing.importing.tsql.values import (
     ANYTHING,
+    EQUAL,
     LONGEST_JOINED,
-    SYSNAME,
+    ONE,
+    ZERO,
     CatalogValue,
     KnownValue,
     Value,
+    call_function,
+    compare,
     join,
+    number_of,
     read_type,
 )
 from routing.importing.tsql.vocabulary import find_unknown_variable
 
 _LONGEST, _LONGEST_WHOLE, _DEEPEST = 100, 1000, 20
 _ANY_ERROR = 50000
-_CHARACTERS = {"CHAR": 127, "NCHAR": 0xD7FF}
-"""CHAR(n) is of the code page from 128 on, NCHAR(n) half a character from 0xD800 on."""
-
-_COMPARE: Mapping[str, Callable[[int], bool]] = {
-    "=": lambda order: order == 0,
-    "<>": lambda order: order != 0,
-    "!=": lambda order: order != 0,
-    ">=": lambda order: order >= 0,
-    "<=": lambda order: order <= 0,
-    ">": lambda order: order > 0,
-    "<": lambda order: order < 0,
+_SUBJECTS = {
+    "routes": GuardSubject.ROUTE,
+    "services": GuardSubject.SERVICE,
+    "endpoints": GuardSubject.ENDPOINT,
+    "service_broker_endpoints": GuardSubject.BROKER_ENDPOINT,
+    "tcp_endpoints": GuardSubject.ENDPOINT,
+    "databases": GuardSubject.DATABASE,
+    "sysdatabases": GuardSubject.DATABASE,
 }
-_LIKE = ("LIKE", "NOT LIKE")
+_OF_DATABASE = (GuardSubject.ROUTE, GuardSubject.SERVICE)
+_OF_ENDPOINT = (GuardSubject.ENDPOINT, GuardSubject.BROKER_ENDPOINT)
+
+
+class UnreadableError(RefusalError):
+    """An expression of a form that only the server evaluates."""
+
+    def __init__(self) -> None:
+        super().__init__("only the server evaluates it")
 
 
 @dataclass(frozen=True)
@@ -154,14 +163,26 @@ def _join(parts: Sequence[ConditionAnswer], decides: bool) -> ConditionAnswer:
     return ConditionAnswer(None, guards=tuple(g for part in unknown for g in part.guards) if is_open else ())
 
 
-class _ExpressionReader(QueryReader):
+class _ExpressionReader(LexemeCursor):
+    """Reads the words of an expression from left to right."""
+
     def __init__(
         self, words: Sequence[Lexeme], facts: SessionFacts, *, is_plain: bool = False, in_condition: bool = False
     ) -> None:
-        super().__init__(words, facts.database)
+        super().__init__(LexemeList("", tuple(words)), template_defaults=True)
         self._facts = facts
         self._is_plain = is_plain
         self._in_condition = in_condition
+
+    def next(self) -> Lexeme:
+        """Return the current word and move past it. Raises UnreadableError at the end."""
+        if self.at_end:
+            raise UnreadableError
+        return super().next()
+
+    def unexpected(self, expected: str) -> RefusalError:
+        """Return the error for an unexpected word."""
+        return UnreadableError()
 
     # Predicates
 
@@ -186,8 +207,18 @@ class _ExpressionReader(QueryReader):
         if left is None or right is None:
             return _NOT_KNOWN
         if isinstance(right, CatalogValue):
-            return self._decide(right, lambda value: _compare(sign, left, value))
-        return self._decide(left, lambda value: _compare(sign, value, right))
+            return self._decide(right, lambda value: compare(sign, left, value))
+        return self._decide(left, lambda value: compare(sign, value, right))
+
+    def _sign(self) -> str:
+        if self.take("LIKE"):
+            return "LIKE"
+        if self.take("NOT", "LIKE"):
+            return "NOT LIKE"
+        sign = ""
+        while self.peek().text in ("=", "<", ">", "!"):
+            sign += self.next().text
+        return sign
 
     def _decide(self, value: Value | None, test: Callable[[KnownValue | None], bool | None]) -> ConditionAnswer:
         """Test a value. For a catalog view, the answer has the guard that decides it."""
@@ -236,7 +267,7 @@ class _ExpressionReader(QueryReader):
     def _variable(self, word: Lexeme) -> Value | None:
         facts = self._facts
         if word.upper == "@@ERROR" and self._in_condition:
-            return _number(facts.error if (facts.error or 0) > 0 else _ANY_ERROR) if facts.error else None
+            return number_of(facts.error if (facts.error or 0) > 0 else _ANY_ERROR) if facts.error else None
         value = facts.value_of(word.text)
         if self._in_condition and isinstance(value, KnownValue) and find_unknown_variable(value.text) is not None:
             raise UnreadableError
@@ -253,8 +284,8 @@ class _ExpressionReader(QueryReader):
         if name in ("XACT_STATE", "ERROR_NUMBER") and self._in_condition:
             self.expect(")")
             if name == "XACT_STATE":
-                return _number(facts.transaction_state)
-            return None if facts.caught is None else _number(facts.caught)
+                return number_of(facts.transaction_state)
+            return None if facts.caught is None else number_of(facts.caught)
         if name == "CAST":
             inner = self.sum()
             self.expect("AS")
@@ -316,7 +347,7 @@ class _ExpressionReader(QueryReader):
             and known_values[1].text.lower() == "isbrokerenabled"
         ):
             return self._of_view(ConditionGuard(GuardSubject.BROKER, None, known_values[0].text, True), ONE, ZERO)
-        return _call(name, known_values)
+        return call_function(name, known_values)
 
     def _of_view(self, guard: ConditionGuard, yes: KnownValue | None, no: KnownValue | None) -> CatalogValue:
         return CatalogValue(guard, yes, no, self._facts.ask(guard))
@@ -329,57 +360,111 @@ class _ExpressionReader(QueryReader):
         if item[0].upper == "COUNT":
             return self._of_view(guard, ONE, ZERO)
         if len(item) == 1 and item[0].kind is LexemeKind.NUMBER:
-            return self._of_view(guard, _number(int(item[0].text)), None) if item[0].text.isdecimal() else None
+            return self._of_view(guard, number_of(int(item[0].text)), None) if item[0].text.isdecimal() else None
         return self._of_view(guard, ANYTHING, None)
 
+    # Queries of catalog views that ask for one thing by its name
 
-def _number(value: int) -> KnownValue:
-    return KnownValue(str(value), is_number=True)
+    def query(self) -> tuple[ConditionGuard, Sequence[Lexeme]]:
+        """Read SELECT … FROM a view WHERE tests, and return the guard and the words of its one column."""
+        self.expect("SELECT")
+        if self.take("TOP"):
+            is_group = self.take("(")
+            self.next()
+            if is_group:
+                self.expect(")")
+        start = self.position
+        if self.take("COUNT", "("):
+            if not self.take("*"):
+                self.next()
+            self.expect(")")
+        elif not self.take("*"):
+            self.next()
+            if self.take("."):
+                self.next()
+        item = self.between(start, self.position)
+        self.expect("FROM")
+        parts = self.parts()
+        if self.take("AS") or not (self.at_end or self.at("WHERE") or self.at(")")):
+            self.next()
+        tests = self._tests() if self.take("WHERE") else {}
+        return self._guard_of(parts, tests), item
 
+    def _tests(self) -> dict[str, str]:
+        tests: dict[str, str] = {}
+        while True:
+            tests |= self._test()
+            if not self.take("AND"):
+                return tests
 
-def _compare(sign: str, left: Value | None, right: Value | None) -> bool | None:
-    """Compare two values, or return None if the result is unknown. NULL equals no value.
+    def _test(self) -> dict[str, str]:
+        if self.take("("):
+            tests = self._tests()
+            self.expect(")")
+            return tests
+        column = self.parts()[-1].lower()
+        is_list = self.take("IN", "(")
+        sign = "=" if is_list else self._sign()
+        if column == "database_id" and sign == "=" and self.take("DB_ID", "("):
+            name = None if self.take(")") else self._literal()
+            if name is not None:
+                self.expect(")")
+            tests = {"by_id": ""} | ({"current": ""} if name is None else {"name": name})
+        elif column == "is_broker_enabled" and sign in ("=", "<>", "!="):
+            value = self.sum()
+            if value not in (ZERO, ONE):
+                raise UnreadableError
+            tests = {"on": "1" if (value == ONE) == (sign == "=") else "0"}
+        elif (column == "type" and sign == "=" and self.sum() == KnownValue("3", is_number=True)) or (
+            column == "type_desc" and sign == "=" and self._literal().upper() == "SERVICE_BROKER"
+        ):
+            tests = {"kind": ""}
+        elif column == "name" and sign in EQUAL and self.take("DB_NAME", "(", ")"):
+            tests = {"current": ""}
+        elif column in ("name", "migrationid") and sign in EQUAL:
+            text = self._literal()
+            if sign == "LIKE" and any(wildcard in text for wildcard in "%_["):
+                raise UnreadableError
+            tests = {column: text}
+        else:
+            raise UnreadableError
+        if is_list:
+            self.expect(")")
+        return tests
 
-    ASCII texts that differ in more than case differ under every collation.
-    """
-    if left is None or right is None:
-        return False
-    if not (isinstance(left, KnownValue) and isinstance(right, KnownValue)) or ANYTHING in (left, right):
-        return None
-    if left.is_number != right.is_number:
-        return None
-    if left.is_number:
-        compare = _COMPARE.get(sign)
-        first, second = int(left.text), int(right.text)
-        return None if compare is None else compare((first > second) - (first < second))
-    has_wildcard = sign in _LIKE and any(wildcard in right.text for wildcard in "%_[")
-    if sign not in ("=", "<>", "!=", *_LIKE) or has_wildcard:
-        return None
-    text, other_text = left.text.rstrip(" "), right.text.rstrip(" ")
-    if text == other_text:
-        return sign in EQUAL
-    is_sure = text.isascii() and other_text.isascii() and text.lower() != other_text.lower()
-    return sign not in EQUAL if is_sure else None
+    def _literal(self) -> str:
+        value = self.sum()
+        if not isinstance(value, KnownValue) or value.is_number:
+            raise UnreadableError
+        return value.text
 
-
-def _call(name: str, arguments: list[KnownValue]) -> KnownValue | None:
-    if name in _CHARACTERS and len(arguments) == 1 and arguments[0].is_number:
-        number = int(arguments[0].text)
-        return KnownValue(chr(number), is_national=name == "NCHAR") if number <= _CHARACTERS[name] else None
-    if name == "QUOTENAME" and not any(value.is_number for value in arguments):
-        return _quoted(arguments)
-    if name == "CONCAT" and len(arguments) > 1:
-        joined: KnownValue | None = replace(arguments[0], is_number=False)
-        for value in arguments[1:]:
-            joined = None if joined is None else join(joined, replace(value, is_number=False))
-        return joined
-    return None
-
-
-def _quoted(arguments: list[KnownValue]) -> KnownValue | None:
-    """Evaluate QUOTENAME: a name in brackets, or in the quotes that are its second argument."""
-    name, quote_mark = arguments[0], arguments[1].text if len(arguments) == 2 else "["
-    if len(arguments) > 2 or quote_mark not in ("[", "]", "'", '"') or length(name.text) > SYSNAME:
-        return None
-    opening, closing = ("[", "]") if quote_mark in "[]" else (quote_mark, quote_mark)
-    return KnownValue(opening + name.text.replace(closing, 2 * closing) + closing)
+    def _guard_of(self, parts: Sequence[str], tests: Mapping[str, str]) -> ConditionGuard:
+        """Return the guard that a view and these tests ask for. Raises UnreadableError."""
+        if "migrationid" in tests:
+            if len(tests) > 1:
+                raise UnreadableError
+            return ConditionGuard(GuardSubject.MIGRATION, None, tests["migrationid"], True)
+        subject = _SUBJECTS.get(parts[-1].lower())
+        schema = parts[-2].lower() if len(parts) > 1 else "sys"
+        if (
+            subject is None
+            or len(parts) > 3
+            or not (schema in ("sys", "dbo") or (schema == "" and len(parts) == 3))
+        ):
+            raise UnreadableError
+        database = self._facts.database
+        name = database if "current" in tests else tests.get("name")
+        if subject is GuardSubject.DATABASE:
+            if name is None or "kind" in tests:
+                raise UnreadableError
+            if "on" in tests:
+                return ConditionGuard(GuardSubject.BROKER, None, name, tests["on"] == "1")
+            return ConditionGuard(subject, None, name, True)
+        if tests.keys() & {"current", "by_id", "on"} or ("kind" in tests and subject not in _OF_ENDPOINT):
+            raise UnreadableError
+        if "kind" in tests or subject is GuardSubject.BROKER_ENDPOINT:
+            return ConditionGuard(GuardSubject.BROKER_ENDPOINT, None, name or "", True)
+        if name is None:
+            raise UnreadableError
+        named_database = parts[0] if len(parts) == 3 and parts[1] else database
+        return ConditionGuard(subject, named_database if subject in _OF_DATABASE else None, name, True)

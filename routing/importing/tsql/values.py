@@ -1,4 +1,4 @@
-"""Hold known values of expressions, and the variables of a batch with these values.
+"""Hold known values of expressions, compute with them, and hold the variables of a batch with these values.
 
 Limits are the server's. A text joined of parts without a ``(max)`` is cut at 4,000 characters, and unknown after
 that. A value is cut to its variable's length.
@@ -6,8 +6,9 @@ that. A value is cut to its variable's length.
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from routing.importing.tsql.batch_course import StatementCondition
@@ -121,6 +122,78 @@ def join(left: KnownValue, right: KnownValue | None) -> KnownValue | None:
         left.text + right.text, False, left.is_long or right.is_long, left.is_national or right.is_national
     )
     return joined if joined.is_long or length(joined.text) <= LONGEST_JOINED else None
+
+
+ONE, ZERO = KnownValue("1", is_number=True), KnownValue("0", is_number=True)
+EQUAL = ("=", "LIKE")
+"""Signs under which a name without wildcards is that name."""
+
+_CHARACTERS = {"CHAR": 127, "NCHAR": 0xD7FF}
+"""CHAR(n) is of the code page from 128 on, NCHAR(n) half a character from 0xD800 on."""
+
+_COMPARE: Mapping[str, Callable[[int, int], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_LIKE = ("LIKE", "NOT LIKE")
+
+
+def number_of(value: int) -> KnownValue:
+    """Return a whole number."""
+    return KnownValue(str(value), is_number=True)
+
+
+def compare(sign: str, left: Value | None, right: Value | None) -> bool | None:
+    """Compare two values, or return None if the result is unknown. NULL equals no value.
+
+    ASCII texts that differ in more than case differ under every collation.
+    """
+    if left is None or right is None:
+        return False
+    if not (isinstance(left, KnownValue) and isinstance(right, KnownValue)) or ANYTHING in (left, right):
+        return None
+    if left.is_number != right.is_number:
+        return None
+    if left.is_number:
+        holds = _COMPARE.get(sign)
+        return None if holds is None else holds(int(left.text), int(right.text))
+    has_wildcard = sign in _LIKE and any(wildcard in right.text for wildcard in "%_[")
+    if sign not in ("=", "<>", "!=", *_LIKE) or has_wildcard:
+        return None
+    text, other_text = left.text.rstrip(" "), right.text.rstrip(" ")
+    if text == other_text:
+        return sign in EQUAL
+    is_sure = text.isascii() and other_text.isascii() and text.lower() != other_text.lower()
+    return sign not in EQUAL if is_sure else None
+
+
+def call_function(name: str, arguments: list[KnownValue]) -> KnownValue | None:
+    """Evaluate a function of texts and numbers, or return None if its value is unknown."""
+    if name in _CHARACTERS and len(arguments) == 1 and arguments[0].is_number:
+        number = int(arguments[0].text)
+        return KnownValue(chr(number), is_national=name == "NCHAR") if number <= _CHARACTERS[name] else None
+    if name == "QUOTENAME" and not any(value.is_number for value in arguments):
+        return _quoted(arguments)
+    if name == "CONCAT" and len(arguments) > 1:
+        joined: KnownValue | None = replace(arguments[0], is_number=False)
+        for value in arguments[1:]:
+            joined = None if joined is None else join(joined, replace(value, is_number=False))
+        return joined
+    return None
+
+
+def _quoted(arguments: list[KnownValue]) -> KnownValue | None:
+    """Evaluate QUOTENAME: a name in brackets, or in the quotes that are its second argument."""
+    name, quote_mark = arguments[0], arguments[1].text if len(arguments) == 2 else "["
+    if len(arguments) > 2 or quote_mark not in ("[", "]", "'", '"') or length(name.text) > SYSNAME:
+        return None
+    opening, closing = ("[", "]") if quote_mark in "[]" else (quote_mark, quote_mark)
+    return KnownValue(opening + name.text.replace(closing, 2 * closing) + closing)
 
 
 # The variables of one batch, with their values if the text shows them.
