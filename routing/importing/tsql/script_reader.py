@@ -102,32 +102,17 @@ class AppliedScript:
         return sum(not problem.counted for problem in self.problems)
 
 
-def read_parts(
-    file: str,
-    scripted_at: datetime,
-    parts: Sequence[ScriptBatch | StatementProblem],
-    database: str | None,
-    template_defaults: bool,
-) -> ReadScript:
-    """Return a script of these parts, with its statements and problems independent of any instance."""
-    statement_count = sum(part.parsed.statements for part in parts if isinstance(part, ScriptBatch))
-    script = ReadScript(
-        file,
-        scripted_at,
-        statement_count=statement_count,
-        first_database=database,
-        template_defaults=template_defaults,
-        parts=tuple(parts),
-    )
-    run = _run_script(script, ScriptRun(database, None))
+def _with_statements(script: ReadScript) -> ReadScript:
+    """Return a script with its statements and problems that are independent of any instance."""
+    run = _run_script(script, ScriptRun(script.first_database, None))
     rivals = find_rivals(run.effects)
     if rivals:
         script = replace(script, rivals=rivals)
-        run = _run_script(script, ScriptRun(database, None))
+        run = _run_script(script, ScriptRun(script.first_database, None))
     return replace(
         script,
         statements=tuple(effect.statement for effect in run.effects),
-        problems=_problems_of(run, file, with_effects=False),
+        problems=_problems_of(run, script.file, with_effects=False),
         database=run.connection.database,
     )
 
@@ -332,9 +317,18 @@ def read_script(
         parts.append(ScriptBatch(parsed, part.connection, part.exits, why_not, is_foreign, part.changeset))
 
     read_any_batches(sources, variables or {}, include and include_and_keep, take)
-    script = read_parts(file, since, parts, database, template_defaults)
-    digest = _digest_content(contents, database, variables or {})
-    return replace(script, servers=tuple(dict.fromkeys(named)), content_digest=digest)
+    return _with_statements(
+        ReadScript(
+            file,
+            since,
+            statement_count=sum(part.parsed.statements for part in parts if isinstance(part, ScriptBatch)),
+            servers=tuple(dict.fromkeys(named)),
+            content_digest=_digest_content(contents, database, variables or {}),
+            first_database=database,
+            template_defaults=template_defaults,
+            parts=tuple(parts),
+        )
+    )
 
 
 def _digest_content(contents: Sequence[str], database: str | None, variables: Mapping[str, str]) -> str:
@@ -511,10 +505,6 @@ def _parse(batch: SqlBatch, settings: ParserSettings) -> ParsedBatch:
 
 
 def _why_not_run(batch: SqlBatch, instance: str | None) -> str | None:
-    if _is_own(batch, instance):
+    if batch.server is None or (instance is not None and is_same_server(batch.server, instance)):
         return None
-    return f"it runs on the server {quote(as_written(batch.server or ''))} of :connect"
-
-
-def _is_own(batch: SqlBatch, instance: str | None) -> bool:
-    return batch.server is None or (instance is not None and is_same_server(batch.server, instance))
+    return f"it runs on the server {quote(as_written(batch.server))} of :connect"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -198,13 +198,9 @@ def name_character(character: str) -> str:
     return f"U+{ord(character):04X}" + (f" ({name})" if name else "")
 
 
-def find_misspelt(word: str, known_words: Iterable[str]) -> str | None:
-    """Return the known word that a misspelt word resembles, or None if it is known or resembles no word."""
-    return _find_misspelt(word, tuple(known_words))
-
-
 @lru_cache(maxsize=1024)
-def _find_misspelt(word: str, known_words: tuple[str, ...]) -> str | None:
+def find_misspelt(word: str, known_words: Collection[str]) -> str | None:
+    """Return the known word that a misspelt word resembles, or None if it is known or resembles no word."""
     if word in known_words or not word.isascii():
         return None
     similar = sorted(other for other in known_words if abs(len(other) - len(word)) <= _MOST_LETTERS)
