@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from routing.importing.tsql import tree
 from routing.importing.tsql.batch_course import ProcedureKey, StatementCondition, StoredProcedure
@@ -17,7 +17,7 @@ from routing.importing.tsql.script_statements import RefusalError, quote
 from routing.importing.tsql.statement_parser import ParserSettings
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, tokenize
 from routing.importing.tsql.tree import Place, Words
-from routing.importing.tsql.values import KnownValue, read_type
+from routing.importing.tsql.values import KnownValue, VariableValues, read_type
 from routing.importing.tsql.vocabulary import speaks_of_routing
 
 if TYPE_CHECKING:
@@ -30,6 +30,22 @@ _EXISTS, _NOT_THERE, _IN_TRANSACTION, _NARROW = 2714, 3701, 15002, 214
 _IS_VARIABLE = "of a variable: only the server knows its text"
 _IS_NARROW = "of a text that is not nvarchar, which sp_executesql refuses"
 _IS_BUILT = "of a text built by string concatenation, which only the server can do"
+
+
+_NodeT = TypeVar("_NodeT", bound=tree.ScriptNode, covariant=True)
+
+
+@dataclass(frozen=True)
+class _Call(Generic[_NodeT]):
+    """An EXEC and its condition. ``effective`` is the condition with the exits above it."""
+
+    node: _NodeT
+    condition: StatementCondition
+    effective: StatementCondition
+
+    @property
+    def may_run(self) -> bool:
+        return not (self.effective.never_runs or self.effective.passed_over)
 
 
 class CallRunner:
@@ -45,61 +61,51 @@ class CallRunner:
     def run_text(self, node: tree.RunText, condition: StatementCondition) -> None:
         """Run EXEC ('…') if literals and known variables give its text. AT names another instance."""
         run = self._run
-        effective = run.restrict_condition(condition)
+        call = _Call(node, condition, run.restrict_condition(condition))
         value = run.evaluate(node.value, condition, is_plain=True)
         if node.server is not None:
-            self._report_linked(node.place, node.server, value, effective)
+            self._report_linked(call, node.server, value)
         elif value is None:
             is_variable = len(node.value) == 1 and node.value[0].text.startswith("@")
-            self._name_unknown(node, _IS_VARIABLE if is_variable else _IS_BUILT, effective)
+            self._name_unknown(call, _IS_VARIABLE if is_variable else _IS_BUILT)
         else:
-            self._run_known(node, value, node.value, effective, None, {})
+            self._run_known(call, value, node.value, None, BatchFrame())
         run.forget_changed(node.words)
 
-    def _name_unknown(
-        self, node: tree.ScriptNode, why: str, effective: StatementCondition, number: int | None = None
-    ) -> None:
-        run = self._run
+    def _name_unknown(self, call: _Call[tree.ScriptNode], why: str, number: int | None = None) -> None:
+        run, node = self._run, call.node
         run.frame.texts.pass_on(node.words)
-        if effective.never_runs or effective.passed_over:
+        if not call.may_run:
             return
         run.report(node.place, f"EXEC {why}", number)
-        if effective.runs and number is not None:
-            run.fail(number, f"EXEC in line {node.place[1]}, which fails", node.place[1], effective)
-        elif effective.runs:
+        if call.effective.runs and number is not None:
+            run.fail(number, f"EXEC in line {node.place[1]}, which fails", node.place[1], call.effective)
+        elif call.effective.runs:
             run.connection.error = None
 
-    def _report_linked(
-        self, place: Place, server: str, value: KnownValue | None, effective: StatementCondition
-    ) -> None:
-        if (value is None or speaks_of_routing(value.text)) and not effective.passed_over:
-            self._run.report(place, f"EXEC: it runs on the linked server {quote(server)}")
+    def _report_linked(self, call: _Call[tree.ScriptNode], server: str, value: KnownValue | None) -> None:
+        if (value is None or speaks_of_routing(value.text)) and not call.effective.passed_over:
+            self._run.report(call.node.place, f"EXEC: it runs on the linked server {quote(server)}")
 
     def _run_known(
         self,
-        node: tree.ScriptNode,
+        call: _Call[tree.ScriptNode],
         value: KnownValue,
-        words: Sequence[Lexeme],
-        effective: StatementCondition,
+        words: Words,
         database: str | None,
-        parameters: dict[str, tuple[Words, KnownValue | None]] | None,
+        frame: BatchFrame | None,
     ) -> None:
-        """Run a known text. ``parameters`` are those of sp_executesql, or None if they are unknown."""
-        run = self._run
+        """Run a known text. ``frame`` has the parameters of sp_executesql, or is None if they are unknown."""
+        run, place = self._run, call.node.place
         has_variables = any(word.kind is LexemeKind.WORD for word in words)
-        if has_variables and not run.affords(len(value.text), node.place):
+        if has_variables and not run.affords(len(value.text), place):
             return
-        run.frame.texts.run(node.words)
-        if self._is_too_deep(node.place, "EXEC", effective):
+        run.frame.texts.run(call.node.words)
+        if self._is_too_deep(call, "EXEC"):
             return
-        declared: Collection[str] | None = None if parameters is None else parameters
-        settings = replace(self._settings, declared=declared)
-        batch = parse_batch(tokenize(value.text), lambda _row: node.place, settings)
-        frame = BatchFrame()
-        for name, (type_words, parameter_value) in (parameters or {}).items():
-            frame.variables.declare(name, read_type(type_words))
-            frame.variables.assign(name, parameter_value, StatementCondition())
-        self._run_frame(frame, batch, node.place, effective, database)
+        settings = replace(self._settings, declared=None if frame is None else frame.variables.names)
+        batch = parse_batch(tokenize(value.text), lambda _row: place, settings)
+        self._run_frame(frame or BatchFrame(), batch, place, call.effective, database)
 
     def _run_frame(
         self,
@@ -120,11 +126,11 @@ class CallRunner:
             words = f"EXEC in line {place[1]}, which fails"
             run.fail(faults[0].number, words, place[1], effective, heeds_abort=False)
 
-    def _is_too_deep(self, place: Place, title: str, effective: StatementCondition) -> bool:
-        run = self._run
-        if len(run.frames) <= _DEEPEST_CALL:
+    def _is_too_deep(self, call: _Call[tree.ScriptNode], title: str) -> bool:
+        if len(self._run.frames) <= _DEEPEST_CALL:
             return False
-        self._fail(place, title, f"calls nest more than {_DEEPEST_CALL} deep", _TOO_DEEP, effective)
+        why = f"calls nest more than {_DEEPEST_CALL} deep"
+        self._fail(call.node.place, title, why, _TOO_DEEP, call.effective)
         return True
 
     # Procedures
@@ -132,17 +138,19 @@ class CallRunner:
     def call(self, node: tree.CallNode, condition: StatementCondition) -> None:
         """Run EXEC of a procedure."""
         run = self._run
-        effective = run.restrict_condition(condition)
+        call = _Call(node, condition, run.restrict_condition(condition))
         parts = self._parts_of(node, condition)
         name = parts[-1] if parts else ""
         server = parts[0] if len(parts) > 3 else None
         if name.lower() == _RUNS_TEXT:
-            self._execute_text(node, parts, server, condition, effective)
+            self._execute_text(call, parts, server)
         elif server is not None or not parts:
-            self._pass_texts(node, name, effective)
-            self._name_unknown_call(node, parts, effective)
-        elif not self._call_system(node, name, condition, effective):
-            self._call_own(node, parts, condition, effective)
+            self._pass_texts(call, name)
+            if not parts and node.variable is not None and any(run.procedures.values()) and call.may_run:
+                why = "only the server knows which procedure it calls"
+                run.report(node.place, f"EXEC {node.variable.text}: {why}")
+        elif not self._call_system(call, name):
+            self._call_own(call, parts)
         run.forget_changed(node.words)
 
     def _parts_of(self, node: tree.CallNode, condition: StatementCondition) -> tuple[str, ...]:
@@ -154,51 +162,52 @@ class CallRunner:
         words = tokenize(value.text).lexemes
         return tuple(word.text for word in words if word.kind in (LexemeKind.WORD, LexemeKind.NAME))
 
-    def _execute_text(
-        self,
-        node: tree.CallNode,
-        parts: tuple[str, ...],
-        server: str | None,
-        condition: StatementCondition,
-        effective: StatementCondition,
-    ) -> None:
-        run = self._run
-        words = node.arguments[0].words if node.arguments else ()
-        value = run.evaluate(words, condition, is_plain=True) if len(words) == 1 else None
+    def _execute_text(self, call: _Call[tree.CallNode], parts: tuple[str, ...], server: str | None) -> None:
+        run, arguments = self._run, call.node.arguments
+        words = arguments[0].words if arguments else ()
+        value = run.evaluate(words, call.condition, is_plain=True) if len(words) == 1 else None
         if server is not None:
-            self._report_linked(node.place, server, value, effective)
+            self._report_linked(call, server, value)
         elif value is None:
-            self._name_unknown(node, _IS_VARIABLE, effective)
+            self._name_unknown(call, _IS_VARIABLE)
         elif not value.is_national:
-            self._name_unknown(node, _IS_NARROW, effective, _NARROW)
+            self._name_unknown(call, _IS_NARROW, _NARROW)
         else:
             database = (parts[-3] or None) if len(parts) > 2 else None
-            self._run_known(node, value, words, effective, database, self._text_parameters(node, condition))
+            self._run_known(call, value, words, database, self._text_frame(arguments[1:], call.condition))
 
-    def _text_parameters(
-        self, node: tree.CallNode, condition: StatementCondition
-    ) -> dict[str, tuple[Words, KnownValue | None]] | None:
-        """Return the parameters of sp_executesql by name, with their types and the values that are known."""
-        if len(node.arguments) < 2:
-            return {}
-        heads = self._run.evaluate(node.arguments[1].words, condition, is_plain=True)
+    def _text_frame(
+        self, arguments: Sequence[tree.CallArgument], condition: StatementCondition
+    ) -> BatchFrame | None:
+        """Return the frame with the parameters of sp_executesql, or None if they are unknown."""
+        if not arguments:
+            return BatchFrame()
+        heads = self._run.evaluate(arguments[0].words, condition, is_plain=True)
         if heads is None:
             return None
         parameters = tree.read_parameters(tokenize(heads.text).lexemes)
-        values = self._bind(parameters, node.arguments[2:], condition)
-        return {
-            parameter.name: (parameter.type_words, values.get(parameter.name.casefold()))
-            for parameter in parameters
-        }
+        without_defaults = [replace(parameter, default=None) for parameter in parameters]
+        return self._frame_of(without_defaults, arguments[1:], condition)
 
-    def _bind(
+    def _frame_of(
         self,
         parameters: Sequence[tree.ProcedureParameter],
         arguments: Sequence[tree.CallArgument],
         condition: StatementCondition,
-    ) -> dict[str, KnownValue | None]:
+    ) -> BatchFrame:
+        """Return a frame with the parameters of a call, and their values that are known."""
+        variables = VariableValues()
         words_by_name = tree.bind(arguments, [parameter.name for parameter in parameters])
-        return {name: self._value_of_argument(words, condition) for name, words in words_by_name.items()}
+        for parameter in parameters:
+            words = words_by_name.get(parameter.name.casefold())
+            variables.declare(parameter.name, read_type(parameter.type_words))
+            value = None
+            if words is not None:
+                value = self._value_of_argument(words, condition)
+            elif parameter.default:
+                value = self._run.evaluate(parameter.default, condition, is_plain=True)
+            variables.assign(parameter.name, value, StatementCondition())
+        return BatchFrame(variables)
 
     def _value_of_argument(self, words: Words, condition: StatementCondition) -> KnownValue | None:
         word = words[0]
@@ -207,62 +216,50 @@ class CallRunner:
             return None if word.upper == "NULL" else KnownValue(word.text)
         return self._run.evaluate(words, condition, is_plain=True)
 
-    def _pass_texts(self, node: tree.CallNode, procedure: str, effective: StatementCondition) -> None:
+    def _pass_texts(self, call: _Call[tree.CallNode], procedure: str) -> None:
         """Note that a procedure may run the texts that it is given, unless it is known to take data."""
-        run = self._run
-        if effective.runs:
+        run, words = self._run, call.node.words
+        if call.effective.runs:
             run.connection.error = None
         if runs_in_every_database(procedure):
-            self._run_everywhere(node, procedure, effective)
+            self._run_everywhere(call, procedure)
             return
-        if takes_data(procedure, node.words):
-            run.frame.texts.show(node.words)
+        if takes_data(procedure, words):
+            run.frame.texts.show(words)
             return
-        run.frame.texts.pass_on(node.words)
-        why = find_hidden_statement(node.words)
-        if why is not None and not effective.passed_over:
-            run.report(node.place, why)
+        run.frame.texts.pass_on(words)
+        why = find_hidden_statement(words)
+        if why is not None and not call.effective.passed_over:
+            run.report(call.node.place, why)
 
-    def _name_unknown_call(
-        self, node: tree.CallNode, parts: tuple[str, ...], effective: StatementCondition
-    ) -> None:
-        run = self._run
-        if node.variable is None or parts or not any(run.procedures.values()):
-            return
-        if not (effective.never_runs or effective.passed_over):
-            run.report(node.place, f"EXEC {node.variable.text}: only the server knows which procedure it calls")
-
-    def _run_everywhere(self, node: tree.CallNode, procedure: str, effective: StatementCondition) -> None:
-        run = self._run
+    def _run_everywhere(self, call: _Call[tree.CallNode], procedure: str) -> None:
+        run, node, effective = self._run, call.node, call.effective
         run.frame.texts.run(node.words)
         words = run.frame.variables.resolve(node.words, effective)
         is_named = _has_unknown_value(words) or any(speaks_of_routing(word.text) for word in words)
-        if not is_named or effective.passed_over:
-            return
-        if effective.never_runs:
-            run.report(node.place, f"EXEC {procedure}: {effective.why_not}")
-            return
-        why = "it runs in every database, and only the server knows which those are"
-        run.refuse(node.place, f"EXEC {procedure}", RefusalError(why))
+        if is_named:
+            why = "it runs in every database, and only the server knows which those are"
+            self._refuse(call, f"EXEC {procedure}", RefusalError(why))
 
-    def _call_system(
-        self, node: tree.CallNode, name: str, condition: StatementCondition, effective: StatementCondition
-    ) -> bool:
+    def _refuse(self, call: _Call[tree.CallNode], title: str, refusal: RefusalError) -> None:
+        if call.effective.never_runs:
+            self._run.report(call.node.place, f"{title}: {call.effective.why_not}")
+        elif not call.effective.passed_over:
+            self._run.refuse(call.node.place, title, refusal)
+
+    def _call_system(self, call: _Call[tree.CallNode], name: str) -> bool:
         """Return whether it is a procedure of the system that changes databases, which is run then."""
-        run = self._run
+        run, node, effective = self._run, call.node, call.effective
 
         def value_of(variable: Lexeme) -> str | None:
-            value = run.value_of(variable.text, condition)
+            value = run.value_of(variable.text, call.condition)
             return None if value is None else value.text
 
         place = DefinitionPlace(*node.place, None, self._settings.scripted_at)
         try:
             statements = read_procedure(name, node.arguments, place, value_of)
         except RefusalError as refusal:
-            if effective.never_runs:
-                run.report(node.place, f"{name}: {effective.why_not}")
-            elif not effective.passed_over:
-                run.refuse(node.place, name, refusal)
+            self._refuse(call, name, refusal)
             return True
         if statements is None:
             return False
@@ -271,7 +268,7 @@ class CallRunner:
             return True
         self._nodes.apply(statements, effective, node.place)
         if not statements:
-            self._pass_texts(node, name, effective)
+            self._pass_texts(call, name)
         return True
 
     def _fail(self, place: Place, title: str, why: str, number: int, effective: StatementCondition) -> None:
@@ -286,62 +283,39 @@ class CallRunner:
         database = parts[-3] if len(parts) > 2 and parts[-3] else self._run.connection.database
         return (database or "").casefold(), schema, name
 
-    def _call_own(
-        self,
-        node: tree.CallNode,
-        parts: tuple[str, ...],
-        condition: StatementCondition,
-        effective: StatementCondition,
-    ) -> None:
-        run = self._run
+    def _call_own(self, call: _Call[tree.CallNode], parts: tuple[str, ...]) -> None:
+        run, place, effective = self._run, call.node.place, call.effective
         key = self._key_of(parts)
         if key not in run.procedures:
-            self._pass_texts(node, parts[-1], effective)
+            self._pass_texts(call, parts[-1])
             return
         procedure = run.procedures[key]
         title = f"EXEC {'.'.join(parts)}"
         if procedure is None:
             if effective.runs:
-                self._fail(node.place, title, "the script has dropped the procedure", _NOT_FOUND, effective)
+                self._fail(place, title, "the script has dropped the procedure", _NOT_FOUND, effective)
             return
-        if effective.never_runs or effective.passed_over:
+        if not call.may_run:
             return
         run.called.add(id(procedure.module))
         if not procedure.is_sure:
-            run.report(node.place, f"{title}: whether the script creates this procedure depends on a condition")
-        if self._is_too_deep(node.place, title, effective):
-            return
-        self._run_procedure(node, procedure, title, condition, effective)
+            run.report(place, f"{title}: whether the script creates this procedure depends on a condition")
+        if not self._is_too_deep(call, title):
+            self._run_procedure(call, procedure, title)
 
-    def _run_procedure(
-        self,
-        node: tree.CallNode,
-        procedure: StoredProcedure,
-        title: str,
-        condition: StatementCondition,
-        effective: StatementCondition,
-    ) -> None:
-        run, module = self._run, procedure.module
+    def _run_procedure(self, call: _Call[tree.CallNode], procedure: StoredProcedure, title: str) -> None:
+        module, node, effective = procedure.module, call.node, call.effective
         fault = _find_argument_fault(module.parameters, node.arguments)
         if fault is not None:
             if effective.runs:
                 self._fail(node.place, title, *fault, effective)
             return
-        values = self._bind(module.parameters, node.arguments, condition)
-        frame = BatchFrame()
-        for parameter in module.parameters:
-            name, default = parameter.name.casefold(), parameter.default
-            frame.variables.declare(parameter.name, read_type(parameter.type_words))
-            argument_value = values.get(name)
-            if name not in values and default:
-                argument_value = run.evaluate(default, condition, is_plain=True)
-            frame.variables.assign(parameter.name, argument_value, StatementCondition())
-        inner = effective
+        frame = self._frame_of(module.parameters, node.arguments, call.condition)
         if not procedure.is_sure:
             why = f"it depends on whether the script creates the procedure {quote(module.name)}"
-            inner = effective.perhaps(why)
+            effective = effective.perhaps(why)
         batch = tree.ParsedBatch(nodes=module.body.nodes, faults=())
-        self._run_frame(frame, batch, node.place, inner, procedure.database)
+        self._run_frame(frame, batch, node.place, effective, procedure.database)
 
     # Making and dropping procedures
 

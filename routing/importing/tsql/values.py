@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from routing.importing.tsql.batch_course import StatementCondition
@@ -211,6 +211,11 @@ class VariableValues:
 
     def __init__(self) -> None:
         self._variables: dict[str, _Variable] = {}
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of the variables, in lower case."""
+        return self._variables.keys()
 
     def declare(self, name: str, kind: VariableType) -> None:
         """Declare a variable without a value."""
