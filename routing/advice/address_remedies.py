@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 from routing.advice import statements
 from routing.advice.remedy import AlteredRoute, Confidence, Remedy, RemedyPlace, correct_route, ready, to_fill_in
@@ -81,13 +82,17 @@ def is_default(route: str | None) -> bool:
 def restore_default(use: UsedRoute) -> Remedy | None:
     """Advise ALTER ROUTE for an AutoCreatedLocal that was altered to lead away, and a route for the service.
 
-    Return None if an instance at its address holds the service.
+    Return None if an instance at its address holds the service, or if the route has a mirror address: the address
+    LOCAL cannot have one (error 9743).
     """
     estate, address, service, place, route = use
     sender = estate.instances.get(place.instance) or SqlInstance(place.instance)
     if address is None or place.database is None or not is_default(route):
         return None
     if any(owner.holders_of(service) for owner in estate.network.owners(address, sender)):
+        return None
+    scope_routes = chain.from_iterable(sender.routes.get(place.database, {}).values())
+    if any(is_default(other.name) and other.mirror_address is not None for other in scope_routes):
         return None
     cause = (
         f"Somebody altered route {named(route)} of {named(place.database)}: it leads to {named(address)}, and"

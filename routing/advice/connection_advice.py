@@ -67,12 +67,9 @@ def say_at_target(status: ReportedStatus) -> Remedy:
 
 def create_endpoint(status: ReportedStatus) -> Remedy:
     """Advise how the sender gets an endpoint, or starts the one that its export has."""
-    managed = refuse_on_managed(status)
-    if managed is not None:
-        return managed
-    stopped = server_remedies.start_endpoint(status.server, status.instance, _AWAY)
-    if stopped is not None:
-        return stopped
+    existing = refuse_on_managed(status) or server_remedies.start_endpoint(status.server, status.instance, _AWAY)
+    if existing is not None:
+        return existing
     entry, place = status.entry, RemedyPlace(status.instance, MASTER)
     if status.has_no_endpoint(status.instance):
         cause = f"{named(status.instance)} has no Service Broker endpoint to reach another instance."

@@ -155,10 +155,10 @@ def list_logins(status: ReportedStatus) -> str | None:
     peer = status.find_peer_name()
     if peer is None or status.server.endpoint(peer) is None:
         return None
-    grants = status.server.connect_grants(peer)
-    if grants is None or not grants.granted:
+    granted, _ = status.server.connect_grants(peer) or Grants()
+    if not granted:
         return None
-    which = join_words(map(named, grants.granted), _SHOWN_LOGINS)
+    which = join_words(map(named, granted), _SHOWN_LOGINS)
     return f"CONNECT on the endpoint of {named(peer)} is granted to {which}: compare the login."
 
 

@@ -245,7 +245,8 @@ def _remedies_of(
     if past is not None and before is not None and not is_at_copy and is_wrong_address(before, stuck):
         yield stuck, past
         return
-    if remedy.statement is None and _is_bound_to_old(stuck) and not possible_path.is_return:
+    is_bound_to_old = stuck.verdict.reason is Reason.BROKER_INSTANCE_NOT_FOUND and bool(stuck.holders_here)
+    if remedy.statement is None and is_bound_to_old and not possible_path.is_return:
         # End a dialog that is bound to an old id, and begin it again in the database that began it.
         remedy = replace(remedy, place=RemedyPlace(sent.instance, sent.database))
     yield stuck, remedy
@@ -256,10 +257,6 @@ def _remedies_of(
 def _as_alternative(remedy: Remedy) -> Remedy:
     actions = ("Or do this instead, so that the messages do not pass that instance.", *remedy.actions)
     return replace(remedy.with_confidence_at_most(Confidence.LIKELY), actions=actions)
-
-
-def _is_bound_to_old(stuck: StuckMessage) -> bool:
-    return stuck.verdict.reason is Reason.BROKER_INSTANCE_NOT_FOUND and bool(stuck.holders_here)
 
 
 def _loop_to_break(possible_path: PossiblePath, describe: Callable[[int], StuckMessage]) -> int:

@@ -48,7 +48,7 @@ def advise_on_question(
     if followed is None:
         remedies, path = _advise_where_stuck(judged.case, sent, read_estate), None
     else:
-        paths = followed.judged_paths
+        paths = [path.judged for path in followed.paths]
         remedies, path = _advise_on_paths(paths, sent, read_estate), paths[0] if len(paths) == 1 else None
     verdict = judged.case.verdict
     if status_text is not None and verdict is not None and judged.case.database is not None:

@@ -92,6 +92,11 @@ class Remedy:
         order = list(Confidence)
         return replace(self, confidence=max(self.confidence, confidence, key=order.index))
 
+    def as_comment(self) -> Remedy:
+        """Return the remedy with its statement as a comment."""
+        statement = statements.as_comment(self.statement) if self.is_complete else self.statement
+        return replace(self, statement=statement, is_complete=False)
+
     def as_object(self) -> JsonObject:
         """Return its JSON values. See docs/reference/json.md for the keys."""
         return {
@@ -139,7 +144,8 @@ def ready(
     altered: AlteredRoute | None = None,
 ) -> Remedy:
     """Build a remedy that is ready to run. It has no statement if a name cannot be pasted."""
-    statement = _in_database(place, lines)
+    database = UNNAMED_DATABASE if place.database is None else place.database
+    statement = statements.in_database(database, lines)
     if statement is None:
         return without_statement(place, cause, actions, risk=risk)
     return Remedy(place, cause, tuple(actions), statement, True, risk, confidence, altered)
@@ -155,10 +161,8 @@ def to_fill_in(
     altered: AlteredRoute | None = None,
 ) -> Remedy:
     """Build a remedy with a commented statement, because a value or choice is missing."""
-    statement = statements.as_comment(_in_database(place, lines))
-    if statement is None:
-        return without_statement(place, cause, actions, risk=risk)
-    return Remedy(place, cause, tuple(actions), statement, False, risk, confidence, altered)
+    built = ready(place, cause, actions, *lines, risk=risk, confidence=confidence, altered=altered)
+    return built.as_comment()
 
 
 def correct_route(
@@ -183,10 +187,6 @@ def without_statement(
     return Remedy(place, cause, (*actions, _NOT_PASTED), risk=risk)
 
 
-def _in_database(place: RemedyPlace, lines: Sequence[str | None]) -> str | None:
-    return statements.in_database(UNNAMED_DATABASE if place.database is None else place.database, lines)
-
-
 def withhold_refused(server: ServerEvidence, remedy: Remedy) -> Remedy:
     """Return a remedy without a statement that its instance does not support or its database does not take."""
     if server.has_no_broker(remedy.instance):
@@ -200,10 +200,7 @@ def withhold_refused(server: ServerEvidence, remedy: Remedy) -> Remedy:
     altered = [name.replace("]]", "]") for name in _ALTERED.findall(statement)] or [remedy.place.database]
     refusals = (_refuse_change(server, remedy.instance, name, statement) for name in altered if is_change)
     why = next(filter(None, refusals), None)
-    if why is None:
-        return remedy
-    shown = statements.as_comment(statement) if remedy.is_complete else statement
-    return replace(remedy, actions=(*remedy.actions, why), statement=shown, is_complete=False)
+    return remedy if why is None else replace(remedy.as_comment(), actions=(*remedy.actions, why))
 
 
 def _refuse_change(server: ServerEvidence, instance: str, database: str | None, statement: str) -> str | None:

@@ -12,7 +12,6 @@ from routing.advice.remedy import AlteredRoute, Confidence, Remedy, RemedyPlace,
 from routing.advice.stuck_messages import StuckMessage
 from routing.cases.near_misses import ROUTE, NearMiss
 from routing.render.phrases import named
-from routing.rules.deciding import RouteSearch
 from routing.rules.estate import AddressKind, EstateRoute
 from routing.rules.matching import comes_before
 from routing.rules.text import EXPIRED, OTHER_BROKER, SPELLINGS
@@ -79,12 +78,9 @@ def correct_route_id(stuck: StuckMessage) -> Remedy | None:
 def renew_route_id(stuck: StuckMessage) -> Remedy | None:
     """Replace a LOCAL route's old id by the id of the only database here that holds the service."""
     search, holders = stuck.last, stuck.holders_here
-    old = [
-        route
-        for route in _naming_service(stuck, search)
-        if route.kind is AddressKind.LOCAL and route.broker is not None
-    ]
-    old = [route for route in old if route.broker not in stuck.sql_instance.brokers]
+    matches = () if search.match is None else search.match.routes
+    local = [route for route in matches if route.service == stuck.service and route.kind is AddressKind.LOCAL]
+    old = [route for route in local if route.broker not in (None, *stuck.sql_instance.brokers)]
     if not old or len(holders) != 1 or holders[0].broker is None or not holders[0].is_enabled:
         return None
     now = holders[0].broker
@@ -173,8 +169,3 @@ def _would_match(stuck: StuckMessage, route: EstateRoute) -> bool:
     # Among several ids the dialog's hash may pick another.
     is_one_of_many = ended is step is MatchingStep.BALANCED
     return ended is not None and not comes_before(ended, step) and not is_one_of_many
-
-
-def _naming_service(stuck: StuckMessage, search: RouteSearch) -> list[EstateRoute]:
-    matches = () if search.match is None else search.match.routes
-    return [route for route in matches if route.service == stuck.service]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from routing.advice.address_remedies import correct_managed_port, restore_default
 from routing.advice.broker_copies import name_twins
@@ -123,18 +124,14 @@ def say_outdated(silent: SilentMessages, instance: str) -> Remedy:
 def _look_at_address(silent: SilentMessages) -> Remedy | None:
     """Return the remedy for an address of a secondary replica, a closed database or another instance."""
     estate, owners = silent.estate, _owners(silent)
+    without_service = [owner.name for owner in owners if not owner.holders_of(silent.service)]
     use = UsedRoute(estate, silent.address, silent.service, silent.sender, silent.route)
-    for owner in owners:
-        at_replica = leave_replica(use, owner.name)
-        if at_replica is not None:
-            return at_replica
-    for owner in owners:
-        if owner.holders_of(silent.service):
-            continue
-        closed = open_holder(estate.server, owner.name, silent.service)
-        if closed is not None:
-            return closed
-    return restore_default(use) or lead_from_loopback(use) or part_endpoints(use) or lead_to_neighbour(use)
+    at_owners = chain(
+        (leave_replica(use, owner.name) for owner in owners),
+        (open_holder(estate.server, name, silent.service) for name in without_service),
+    )
+    others = restore_default, lead_from_loopback, part_endpoints, lead_to_neighbour
+    return next(filter(None, chain(at_owners, (advise(use) for advise in others))), None)
 
 
 def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:

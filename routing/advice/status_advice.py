@@ -19,7 +19,7 @@ from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import CONNECTION_TROUBLES, StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.cases.background import StatusText
-from routing.cases.message_cases import CheckedEstate, MessageResult
+from routing.cases.message_cases import CheckedEstate, MessageCase, MessageResult
 from routing.groups import group_pairs
 from routing.plan.verdicts import MessageJudge, may_ask
 from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, topic_of
@@ -108,32 +108,21 @@ def says_otherwise(status: ReportedStatus) -> bool:
     )
 
 
-def needs_answer(verdict: Verdict | None, status_text: StatusText, scope: str, *, has_remedy: bool) -> bool:
+def _needs_answer(case: MessageCase, *, has_remedy: bool) -> bool:
     """Return True if a status adds something about routes to the verdict, or to the remedy without a verdict."""
+    status_text, verdict, compared = case.status_text, case.verdict, case.compared
     if status_text.text is None:
         return False
     # Errors about requests to the BrokerConfiguration service are not about the existing routes.
     is_of_routes = topic_of(status_text.number) is NumberTopic.ROUTING and status_text.number not in BY_REQUEST
-    if verdict is None:
+    if verdict is None or compared is None:
         return not (is_of_routes and has_remedy)
-    if _is_on_its_way(verdict) or verdict.reason is Reason.DIALOG_EXPIRED:
+    if case.is_on_its_way or verdict.reason is Reason.DIALOG_EXPIRED:
         # The status shows why an expired dialog was not delivered in time.
         return True
-    agreement = status_text.compared(verdict.reason, in_msdb=scope == MSDB).agreement
     if status_text.number in BY_REQUEST:
-        return agreement is not NumberAgreement.AGREES
-    return not is_of_routes and agreement in (NumberAgreement.CONTRADICTS, NumberAgreement.SAYS_NOTHING)
-
-
-def make_endpoint(status: ReportedStatus) -> Remedy | None:
-    """Return the advice on an endpoint for a sender without one, if a route leads to another instance."""
-    if status.verdict is None or status.verdict.outcome != Outcome.SENT:
-        return None
-    # SQL Server may say so itself.
-    if status.trouble is StatusTrouble.NO_ENDPOINT or not status.has_no_endpoint(status.instance):
-        return None
-    unsaid = StatusText(status.status_text.observed_at, None, None)
-    return answer_status(replace(status, trouble=StatusTrouble.NO_ENDPOINT, status_text=unsaid))
+        return compared.agreement is not NumberAgreement.AGREES
+    return not is_of_routes and compared.agreement in (NumberAgreement.CONTRADICTS, NumberAgreement.SAYS_NOTHING)
 
 
 def _is_on_its_way(verdict: Verdict | None) -> bool:
@@ -216,13 +205,16 @@ class StatusAdviser:
         return [*first, *self._answer_statuses(results, is_failing=is_failing, has_remedy=has_remedy)]
 
     def _make_endpoint(self, results: Sequence[MessageResult]) -> Iterator[CountedRemedy]:
+        """Yield the advice on an endpoint for a sender without one, if a route leads to another instance."""
         first = results[0]
-        troubles = {find_trouble(result.status_text.number, result.status_text.text) for result in results}
-        is_said = StatusTrouble.NO_ENDPOINT in troubles
-        trouble = StatusTrouble.NO_ENDPOINT if is_said else StatusTrouble.UNREAD
-        remedy = make_endpoint(self.describe(first, trouble, first.status_text))
-        if remedy is not None:
-            yield remedy, len(results)
+        if first.verdict is None or first.verdict.outcome != Outcome.SENT:
+            return
+        unsaid = StatusText(first.status_text.observed_at, None, None)
+        status = self.describe(first, StatusTrouble.NO_ENDPOINT, unsaid)
+        texts = {result.status_text for result in results} if status.has_no_endpoint(status.instance) else ()
+        is_said = any(find_trouble(text.number, text.text) is StatusTrouble.NO_ENDPOINT for text in texts)
+        if texts and not is_said:
+            yield answer_status(status), len(results)
 
     def _answer_statuses(
         self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
@@ -240,9 +232,7 @@ class StatusAdviser:
             trouble = find_trouble(status_text.number, status_text.text)
             if trouble is None and dead is not None:
                 counts[dead] += len(alike)
-            if trouble is None or not needs_answer(
-                result.verdict, status_text, result.case.scope, has_remedy=has_remedy
-            ):
+            if trouble is None or not _needs_answer(result.case, has_remedy=has_remedy):
                 continue
             lacking = None
             if is_failing and trouble in _SHOWN_BY_PATHS:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import partial
 from typing import NamedTuple
 
 from routing.cases.exported_files import FileOptions, no_queue, no_row, read_exports, say_unread
@@ -268,10 +269,14 @@ def weigh(
     unread_scripts: list[str] = []
     instances = _known_instances(evidence, options)
     for instance, script in read_scripts(scripts, instances, options, notes, scripted_at, unread=unread_scripts):
-        evidence = _with_script(evidence, script, instance)
+        # Statements on subjects that were not exported count as if they had always applied.
+        evidence = _apply(
+            evidence, script, instance, partial(_is_exported, evidence, instance, _spelling(evidence))
+        )
         if script.file not in named:
-            for key, statement in _statements_by_subject(script.statements, instance, _spelling(evidence)).items():
-                if key.name and not _is_exported(evidence, *subject_of(statement, instance, _spelling(evidence))):
+            spelling = _spelling(evidence)
+            for key, statement in _statements_by_subject(script.statements, instance, spelling).items():
+                if key.name and not _is_exported(evidence, instance, spelling, statement):
                     changes.setdefault(key, {})[script.file] = statement
     notes += _note_changed_twice(changes)
     scripts_read = len({script.file for script in evidence.log.scripts})
@@ -365,17 +370,6 @@ def _without_listeners(rows: Sequence[TableRow], server: ServerEvidence) -> list
     ]
 
 
-def _with_script(evidence: FileEvidence, script: ReadScript, instance: str) -> FileEvidence:
-    """Add a script's statements on subjects that were not exported, as if they had always applied."""
-    spelling = _spelling(evidence)
-    return _apply(
-        evidence,
-        script,
-        instance,
-        lambda statement: _is_exported(evidence, *subject_of(statement, instance, spelling)),
-    )
-
-
 def _apply(
     evidence: FileEvidence, script: ReadScript, instance: str, leaves_out: Callable[[ScriptStatement], bool]
 ) -> FileEvidence:
@@ -431,7 +425,10 @@ def _spelling(evidence: FileEvidence) -> NameSpelling:
     return NameSpelling.of_tables(evidence.rows["instances"], evidence.rows["databases"])
 
 
-def _is_exported(evidence: FileEvidence, view: str, unit: Unit) -> bool:
+def _is_exported(
+    evidence: FileEvidence, instance: str, spelling: NameSpelling, statement: ScriptStatement
+) -> bool:
+    view, unit = subject_of(statement, instance, spelling)
     return evidence.views.was_exported(view, *unit)
 
 

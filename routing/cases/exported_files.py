@@ -381,8 +381,8 @@ def _leave_out_incomplete(
     lacks = list(map(find_lack, result_sets))
     for part, lack in zip(result_sets, lacks, strict=True):
         if lack is not None:
-            why = f"{lack} (export it with {query_of(part.view)})"
-            skipped.append(SkippedFile.not_read(part.file, why, part.view.name))
+            why = f"not read, {lack} (export it with {query_of(part.view)})"
+            skipped.append(SkippedFile(part.file, why, part.view.name))
             notes.append(skipped[-1].note)
     return [part for part, lack in zip(result_sets, lacks, strict=True) if lack is None]
 

@@ -22,7 +22,6 @@ from routing.plan.verdicts import (
 )
 from routing.rules.deciding import Decision, scope_of
 from routing.rules.estate import ARRIVALS, SqlInstance
-from routing.rules.judging import JudgedPath
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn
 from routing.rules.rejecting import rejections
@@ -201,11 +200,6 @@ class FollowedMessage:
     message: RoutedMessage
     from_service: str | None
     paths: tuple[PathWithReturn, ...]
-
-    @property
-    def judged_paths(self) -> tuple[JudgedPath, ...]:
-        """The judged paths."""
-        return tuple(path.judged for path in self.paths)
 
 
 def follow_question(judged: JudgedQuestion, network: EstateNetwork) -> FollowedMessage:

@@ -324,13 +324,13 @@ def survey_dialogs(dialogs: Table | None) -> DialogSurvey:
 
     faults = FaultSurvey.of({"dialogs": read_suspects(dialogs, "dialogs")})
     shape, rows = shape_of(dialogs, "dialogs"), as_dataset(dialogs)
-    may_change = may_change_decision(shape)
+    may_change = filter_for_decisions(shape)
     mattering = 0 if may_change is None else rows.count_rows(filter=may_change)
     ending = rows.count_rows(filter=pc.field(shape["lifetime"]).is_valid()) if "lifetime" in shape else 0
     return DialogSurvey(mattering, ending, faults)
 
 
-def may_change_decision(shape: Mapping[str, str]) -> Any:
+def filter_for_decisions(shape: Mapping[str, str]) -> Any:
     """Return Arrow's condition that a dialog may change a decision, or None without a column for it."""
     import pyarrow.compute as pc
 
@@ -381,7 +381,7 @@ def _without_instances(dialogs: Table, instances: Collection[str]) -> Table:
 
         shape = shape_of(dialogs, "dialogs")
         is_other = ~pc.field(shape["instance_name"]).isin([*instances])
-        return as_dataset(dialogs).to_table(filter=may_change_decision(shape) & is_other)
+        return as_dataset(dialogs).to_table(filter=filter_for_decisions(shape) & is_other)
 
     frame: Any = dialogs
     is_of = {"dialogs": dialogs}

@@ -151,11 +151,11 @@ def _find_work(
     outputs: ledger.DeltaTables,
     frame_cache: FrameCache,
     now: datetime,
-    inside: Column | None = None,
+    of_window: Column | None = None,
 ) -> Work:
     """Find new, deleted and delayed messages, take deleted ones out, and validate the other inputs.
 
-    With ``inside``, the messages are those of a window, and none are retried.
+    With ``of_window``, the messages are those of a window, and none are retried.
     """
     last, clock = inputs.start.last, inputs.clock
     messages = ledger.check_versions(inputs.inputs["messages"])
@@ -164,7 +164,7 @@ def _find_work(
     versions = {} if last is None else {key: inputs.start.versions[key] for key in last.output_versions}
     with clock.stage("read"):
         tables = read_inputs(inputs, frame_cache)
-        changes = None if inside is None else _read_window(inputs, inside)
+        changes = None if of_window is None else _read_window(inputs, of_window)
     digests = retries.digest_inputs(tables)
     check = partial(
         validate.check,
@@ -179,11 +179,11 @@ def _find_work(
         with clock.stage("validate"):
             checked = check()
     taken_out = take_out_deleted(inputs, outputs, changes, versions)
-    stored = increment.StoredOutputs(inputs, {**versions, **taken_out.versions}, frame_cache, inside)
+    stored = increment.StoredOutputs(inputs, {**versions, **taken_out.versions}, frame_cache, of_window)
     arrived = increment.find_arrived(messages, changes, stored)
     dialog_changes = find_dialog_changes(inputs, frame_cache)
     tried = increment.Retries(None, 0)
-    if inside is None:
+    if of_window is None:
         tried = retries.choose(arrived, digests, now, stored, dialog_changes)
     work = Work(stored, arrived, tried, checked, digests, taken_out)
     if work.is_idle and (tried.inputs_are_same or checked is not None):

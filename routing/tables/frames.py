@@ -119,7 +119,8 @@ def _decoded(value: Any) -> Any:
 def where_in(frame: DataFrame, only: Filter) -> DataFrame:
     """Return the rows whose columns have one of the values in ``only``."""
     for name, values in only.items():
-        frame = frame.where(F.col(name).isNull() if values is None else F.col(name).isin(list(values)))
+        column = F.col(name)
+        frame = frame.where(column.isNull()) if values is None else frame.where(column.isin(list(values)))
     return frame
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.engines.arrow.text_numbers import NONE, TextColumn, TextNumbers
-from routing.plan.checked_inputs import may_change_decision
+from routing.plan.checked_inputs import filter_for_decisions
 from routing.schemas import KEYS
 from routing.tables.arrow_forms import fold_texts, read_brokers
 from routing.tables.arrow_rows import micros_in
@@ -107,7 +107,7 @@ class DialogEnds:
         import pyarrow.compute as pc
 
         shape = {} if dialogs is None else shape_of(dialogs, "dialogs")
-        may_change = may_change_decision(shape)
+        may_change = filter_for_decisions(shape)
         if may_change is None:
             return None
         names = (*_END, _FAR, _ACKNOWLEDGED, _SINCE, _ENDS)

@@ -110,16 +110,16 @@ class FoundResultSet:
 
 
 class SkippedFile(NamedTuple):
-    """A file that is skipped. ``note`` says why, ``view`` names the view that it seems to be of."""
+    """A file that is skipped for some reason. ``view`` names the view that it seems to be of."""
 
     file: str
-    note: str
+    why: str
     view: str | None = None
 
-    @classmethod
-    def not_read(cls, path: FilePlace | str, why: str, view: str | None = None) -> SkippedFile:
-        """Return a file that is not read for some reason."""
-        return cls(str(path), f"{path}: not read, {why}", view)
+    @property
+    def note(self) -> str:
+        """A sentence on it."""
+        return f"{self.file}: {self.why}"
 
 
 class SourcesRead(NamedTuple):
@@ -177,7 +177,7 @@ def _read_all(
     if not path.exists():
         raise unreadable_file(str(path), "there is no such file")
     if path.is_dir() and path.suffix.lower() not in _PARQUET:
-        for file in find_files(path, lambda name, why: unread.append(SkippedFile(name, f"{name}: {why}"))):
+        for file in find_files(path, lambda name, why: unread.append(SkippedFile(name, why))):
             if file.suffix.lower() not in skipped:
                 yield from _read_one_of_many(file, unread, notes, is_lenient=bool(skipped))
         return
@@ -213,18 +213,18 @@ def _read_one_of_many(
     try:
         _refuse_other_format(path)
         if suffix not in _TEXT | _JSON | _PARQUET:
-            unread.append(SkippedFile.not_read(path, f"its name does not end in any of {_ENDINGS}"))
+            unread.append(SkippedFile(str(path), f"not read, its name does not end in any of {_ENDINGS}"))
             return []
         sets = _read(path, None, notes)
     except OtherFileError as error:
         if isinstance(error, UnopenedFileError) and not is_lenient:
             raise
-        unread.append(SkippedFile.not_read(path, error.note, error.view))
+        unread.append(SkippedFile(str(path), f"not read, {error.note}", error.view))
         return []
     if not sets:
         lack, view = _find_lack(path)
         why = lack or "neither its name nor its columns identify a view"
-        unread.append(SkippedFile.not_read(path, why, view))
+        unread.append(SkippedFile(str(path), f"not read, {why}", view))
     return sets
 
 
