@@ -142,6 +142,12 @@ def test_a_named_file_with_other_columns_is_refused(
     assert "its columns are others" in capsys.readouterr().err
 
 
+def test_a_list_of_names_says_which_columns_to_add(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, {"services.json": '[{"name": "//a"}]'})
+    assert cli.main(["lint", str(tmp_path / "services.json")]) == 2
+    assert "as sys.services it lacks service_queue_id" in capsys.readouterr().err
+
+
 BROKEN = {
     "routes.json": '[{"remote_service_name": "//a"',
     "a.json": '[{"name": "R", "remote_service_name": "//a", "address": "x"},\n{"name',

@@ -380,7 +380,8 @@ def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView, text: s
     if heading is not None and (heading[0] != "name" or text.lstrip().startswith(("[", "{"))):
         # SQL Server writes name, and other programs have JSON of it too.
         why = f"its only column is {heading[0]}, as other programs write it"
-        raise OtherFileError.of_file(file, why, f"export it with {views.query_of(view)}")
+        hint = f"{views.say_lack(view, columns)}: export it with {views.query_of(view)}"
+        raise OtherFileError.of_file(file, why, hint)
     foreign = [name for name in rows.columns if name not in own_names and name not in views.OF_A_DATA_ROW]
     required = {column.name for column in view.columns if column.required}
     has_required, telling = required <= columns, columns & own_names - _COMMON
