@@ -15,7 +15,7 @@ from routing.errors import InputError, join_bounded, quote
 from routing.groups import group_pairs
 from routing.importing.catalog import StandIns, TimeFormats
 from routing.importing.catalog.cell_values import UnknownTime
-from routing.importing.catalog.result_files import FoundResultSet, find_result_sets, have_equal_rows
+from routing.importing.catalog.result_files import FoundResultSet, SourcesRead, find_result_sets, have_equal_rows
 from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_lack
 from routing.importing.catalog.views import ASKED_QUEUE, QUEUE, query_of
 from routing.importing.import_files import as_shown
@@ -323,17 +323,18 @@ def read_exports(paths: Sequence[str], options: FileOptions) -> tuple[CatalogExp
     an instance or database get the one of the exports if these have only one. Exports without a required column
     are skipped with a note. Raises InputError, EnvironmentFault.
     """
-    result_sets, notes, skipped = find_result_sets(paths, skipped=(_SCRIPT, _PROJECT))
-    result_sets = _without_copies(result_sets, notes)
-    notes += [note for part in result_sets if (note := _complete_queue(part)) is not None]
-    result_sets = _leave_out_incomplete(result_sets, skipped, notes)
-    unread_queues = [note for note in skipped if _is_queue(note)]
-    notes = [note for note in notes if note not in unread_queues]
+    found = find_result_sets(paths, skipped=(_SCRIPT, _PROJECT))
+    result_sets = _without_copies(found.sets, found.notes)
+    found.notes.extend(note for part in result_sets if (note := _complete_queue(part)) is not None)
+    result_sets = _leave_out_incomplete(result_sets, found)
+    unread_queues = [note for note in found.skipped if _is_queue(note)]
+    notes = [note for note in found.notes if note not in unread_queues]
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
     export = export_of(
         result_sets, notes, lambda part: stand_ins[part.file], replace(options.times, is_lenient=True)
     )
-    export.files_skipped = len(skipped)
+    export.files_skipped = len(found.skipped)
+    export.unread = [note for note in found.broken if note not in unread_queues]
     for unread in unread_queues:
         # Its messages are not known, as those of an unreadable row are not.
         file, _, why = unread.partition(": ")
@@ -377,16 +378,16 @@ def _without_copies(result_sets: Sequence[FoundResultSet], notes: list[str]) -> 
     return [part for part in result_sets if id(part) not in left_out]
 
 
-def _leave_out_incomplete(
-    result_sets: Sequence[FoundResultSet], skipped: list[str], notes: list[str]
-) -> list[FoundResultSet]:
-    lacks = list(map(find_lack, result_sets))
-    for part, lack in zip(result_sets, lacks, strict=True):
-        if lack is not None:
-            note = f"{part.file}: not read, {lack} (export it with {query_of(part.view)})"
-            skipped.append(note)
-            notes.append(note)
-    return [part for part, lack in zip(result_sets, lacks, strict=True) if lack is None]
+def _leave_out_incomplete(result_sets: Sequence[FoundResultSet], found: SourcesRead) -> list[FoundResultSet]:
+    complete = []
+    for part in result_sets:
+        lack = find_lack(part)
+        if lack is None:
+            complete.append(part)
+            continue
+        found.skip(Path(part.file), f"{lack} (export it with {query_of(part.view)})", is_export=True)
+        found.notes.append(found.skipped[-1])
+    return complete
 
 
 _UNTOLD_HANDLE = "00000000-0000-0000-0000-"

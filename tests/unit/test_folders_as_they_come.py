@@ -165,6 +165,11 @@ def test_a_broken_export_in_a_folder_is_named_and_skipped(
     done = linted(capsys, str(tmp_path))
     assert [(one["code"], one["line"]) for one in done["findings"]] == [("SBR006", 1)]
     assert any(note.startswith(f"{tmp_path / name}: not read, ") for note in done["notes"])
+    # Nothing in RTF has the form of an export.
+    is_told = name != "routes.rtf.txt"
+    assert [note.startswith(f"{tmp_path / name}: not read, ") for note in done["unread"]] == [True] * is_told
+    assert cli.main(["lint", str(tmp_path), "--format", "sarif"]) == 0
+    assert (f"not judged: {tmp_path / name}: not read, " in capsys.readouterr().out) == is_told
     assert cli.main(["lint", str(tmp_path / name)]) == 2
 
 

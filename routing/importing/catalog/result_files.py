@@ -18,7 +18,7 @@ from routing.importing.catalog.row_check import note_unnamed
 from routing.importing.catalog.text_lines import SEPARATORS, is_html
 from routing.importing.catalog.text_tables import result_sets
 from routing.importing.catalog.views import VIEW_NAME, VIEWS, CatalogView, ResultSet
-from routing.importing.encodings import GUESS, is_guessed, is_plausible, say_guess
+from routing.importing.encodings import GUESS, is_guessed, is_plausible, option_for, say_guess
 from routing.importing.import_faults import (
     OtherFileError,
     UnopenedFileError,
@@ -29,6 +29,7 @@ from routing.importing.import_faults import (
 from routing.importing.import_files import KEEP, FilePlace, Reach, as_shown, copied, list_files, on_this_disk
 from routing.importing.other_formats import other_format_of
 from routing.importing.tsql.script_reader import DecodedScript, decode
+from routing.rules.text import host
 from routing.tables.arrow_rows import plain_values
 
 # Read files as text, or say why they hold none.
@@ -48,6 +49,8 @@ def read_text(path: FilePlace) -> DecodedScript:
         decoded = decode(path.read_bytes(), KEEP)
     except OSError as error:
         raise UnopenedFileError.of_file(str(path), error.strerror or "the system says no more") from error
+    except ValueError as error:
+        raise UnopenedFileError.of_file(str(path), str(error)) from error
     if not is_text(decoded):
         raise OtherFileError.of_file(str(path), "it is not text")
     return decoded
@@ -110,11 +113,22 @@ class FoundResultSet:
 
 
 class SourcesRead(NamedTuple):
-    """The result sets of files, the notes on these, and a sentence on each file of a folder that is skipped."""
+    """The result sets of files, the notes on these, and a sentence on each file of a folder that is skipped.
+
+    ``broken`` are the sentences on skipped files that seem to be exports.
+    """
 
     sets: list[FoundResultSet]
     notes: list[str]
     skipped: list[str]
+    broken: list[str]
+
+    def skip(self, file: FilePlace, why: str, *, is_export: bool) -> None:
+        """Note a file of a folder that is not read."""
+        sentence = f"{file}: not read, {why}"
+        self.skipped.append(sentence)
+        if is_export:
+            self.broken.append(sentence)
 
 
 def read_sources(sources: Sequence[str], view: str | None, reach: Reach = on_this_disk) -> SourcesRead:
@@ -138,38 +152,34 @@ def find_result_sets(sources: Sequence[str], skipped: Collection[str] = ()) -> S
 def _find_in(
     places: Sequence[FilePlace], forced: CatalogView | None = None, skipped: Collection[str] = ()
 ) -> SourcesRead:
-    sets: list[FoundResultSet] = []
-    unread: list[str] = []
-    notes: list[str] = []
+    done = SourcesRead([], [], [], [])
     for path in places:
         try:
-            sets.extend(_read_all(path, forced, skipped, unread, notes))
+            _read_all(path, forced, skipped, done)
         except OSError as error:
             raise unreadable_file(str(path), error.strerror or str(error)) from error
-    sentences = [*_limit_sentences(unread, "files were not read"), *_limit_sentences(notes, "notes on files")]
-    return SourcesRead(sets, sentences, unread)
+    unread = _limit_sentences(done.skipped, "files were not read")
+    return done._replace(notes=[*unread, *_limit_sentences(done.notes, "notes on files")])
 
 
-def _read_all(
-    path: FilePlace, forced: CatalogView | None, skipped: Collection[str], unread: list[str], notes: list[str]
-) -> Iterator[FoundResultSet]:
+def _read_all(path: FilePlace, forced: CatalogView | None, skipped: Collection[str], done: SourcesRead) -> None:
     if not path.exists():
         raise unreadable_file(str(path), "there is no such file")
     if path.is_dir() and path.suffix.lower() not in _PARQUET:
-        for file in list_files(path, unread):
+        for file in list_files(path, done.skipped):
             if file.suffix.lower() not in skipped:
-                yield from _read_one_of_many(file, unread, notes, is_lenient=bool(skipped))
+                _read_one_of_many(file, done, is_lenient=bool(skipped))
         return
     if forced is None:
         _refuse_other_format(path)
-    named = _read(path, forced, notes)
+    named = _read(path, forced, done.notes)
     if not named:
         lack = _find_lack(path)
         if lack is not None:
             raise unreadable_file(str(path), lack)
         hint = "copy the grid with its headers, or name the file after its view (import: --view)"
         raise unreadable_file(str(path), "neither its name nor its columns identify its view", hint)
-    yield from named
+    done.sets.extend(named)
 
 
 def _refuse_other_format(path: FilePlace) -> None:
@@ -181,10 +191,8 @@ def _refuse_other_format(path: FilePlace) -> None:
         raise OtherFileError.of_file(str(path), other_format)
 
 
-def _read_one_of_many(
-    path: FilePlace, unread: list[str], notes: list[str], *, is_lenient: bool
-) -> list[FoundResultSet]:
-    """Return the result sets of a file in a folder; ``unread`` gets a note if the file is not an export.
+def _read_one_of_many(path: FilePlace, done: SourcesRead, *, is_lenient: bool) -> None:
+    """Read a file in a folder, or note that it is not an export.
 
     ``is_lenient`` where a file may be called like a view without being one.
     """
@@ -192,18 +200,20 @@ def _read_one_of_many(
     try:
         _refuse_other_format(path)
         if suffix not in _TEXT | _JSON | _PARQUET:
-            unread.append(f"{path}: not read, its name does not end in any of {_ENDINGS}")
-            return []
-        sets = _read(path, None, notes)
+            done.skip(path, f"its name does not end in any of {_ENDINGS}", is_export=False)
+            return
+        sets = _read(path, None, done.notes)
     except OtherFileError as error:
-        if isinstance(error, UnopenedFileError) and not is_lenient:
+        is_unopened = isinstance(error, UnopenedFileError)
+        if is_unopened and not is_lenient:
             raise
-        unread.append(f"{path}: not read, {error.note}")
-        return []
+        done.skip(path, error.note, is_export=is_unopened)
+        return
     if not sets:
         lack = _find_lack(path)
-        unread.append(f"{path}: not read, {lack or 'neither its name nor its columns identify a view'}")
-    return sets
+        why = lack or "neither its name nor its columns identify a view"
+        done.skip(path, why, is_export=lack is not None)
+    done.sets.extend(sets)
 
 
 def _find_lack(path: FilePlace) -> str | None:
@@ -283,10 +293,11 @@ def _refuse_implausible(parts: Sequence[CellRows]) -> None:
     ]
     if all(is_plausible(cell) for _, _, _, cell in names):
         return
+    option = option_for("\n".join(cell for _, _, _, cell in names))
     for rows, name, place, cell in names:
         if not is_guessed(cell):
             continue
-        why = f"{name}: {quote(as_shown(cell))} is not a likely name in {GUESS}: give --encoding"
+        why = f"{name}: {quote(as_shown(cell))} is not a likely name in {GUESS}: give {option}"
         rows.faults.setdefault(place, why)
 
 
@@ -336,6 +347,9 @@ def _refuse_mixed(part: FoundResultSet) -> None:
     owner = None if part.view.evidence else views.find_owner(rows.columns, part.view)
     if owner is not None:
         rows.reject_all("its column {} may be the {} of a row: call it so, or remove it".format(*owner))
+    if part.view.name == "routes" and VIEW_NAME not in rows.columns and _are_hosts_of_addresses(rows.rows):
+        why = "the instance of each row is only the host of its address"
+        rows.reject_all(f"{why}: remove that column, or export @@SERVERNAME AS instance_name")
     if part.view.name not in _NAMED_ONCE or not lacking:
         return
     keys = list(zip(*(map(str, rows.rows.column(name)) for name in (*owners, "name")), strict=True))
@@ -347,6 +361,15 @@ def _refuse_mixed(part: FoundResultSet) -> None:
         name = counts.most_common(1)[0][0][-1]
         kind = lacking[-1].partition("_")[0]
         rows.reject_all(f"{quote(name)} is in the file twice, and no column says of which {kind} a row is")
+
+
+def _are_hosts_of_addresses(rows: CellRows) -> bool:
+    """Return True if the instances of routes are those of the addresses beside them, and none is of LOCAL."""
+    cells = zip(rows.column("instance_name"), rows.column("address"), strict=True)
+    pairs = [(host(f"tcp://{instance}"), host(str(address))) for instance, address in cells]
+    addressed = [(named, reached) for named, reached in pairs if reached is not None]
+    local = {named for named, reached in pairs if reached is None}
+    return bool(addressed) and all(named == reached and named not in local for named, reached in addressed)
 
 
 def _refuse_repeated(parts: Sequence[FoundResultSet]) -> None:
