@@ -208,6 +208,12 @@ def test_a_broken_parquet_file_is_one_unread_file(
         read_export([str(tmp_path)], StandIns("HUB", "Orders"))
 
 
+def test_a_folder_without_an_export_says_why(tmp_path: Path) -> None:
+    write(tmp_path, {"README.rst": "name"})
+    with pytest.raises(InputError, match=r"no export of a view; .*README\.rst: not read, its name does not end"):
+        read_export([str(tmp_path)], StandIns("HUB", "Orders"))
+
+
 def test_a_file_without_permission_is_one_unread_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,7 +96,7 @@ def parquet(path: FilePlace, file: str) -> ResultSet:
 _TEXT = {".csv", ".txt", ".tsv", ".rpt", ".dat", ".out", ".log", ".md", ".html", ".htm"}
 _JSON, _PARQUET = {".json", ".jsonl", ".ndjson"}, {".parquet"}
 _ENDINGS = ", ".join(sorted(_TEXT | _JSON | _PARQUET))
-_SHOWN, _LONGEST = 20, 200
+_SHOWN, _SHOWN_WHY, _LONGEST = 20, 3, 200
 _LONGEST_HEADER, _HEADS = 20_000, 100
 _FIRST_WORD = re.compile(r"\W*(\w+)").match
 _TELLING = frozenset((max(views.ASKED_QUEUE, key=len), *(max(view.known_by, key=len) for view in VIEWS.values())))
@@ -140,7 +140,8 @@ def read_sources(sources: Sequence[str], view: str | None, reach: Reach = on_thi
     places = [reach(source) for source in sources]
     done = _find_in(places, _force(places, view))
     if not done.sets:
-        raise unreadable_file(" ".join(sources), "it has no export of a view")
+        why = "; ".join(["it has no export of a view", *done.skipped[:_SHOWN_WHY]])
+        raise unreadable_file(" ".join(sources), why)
     return done
 
 

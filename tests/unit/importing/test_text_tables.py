@@ -613,6 +613,27 @@ def test_the_host_of_an_address_is_not_the_instance_of_a_route(
     assert len(export.rejected) == (rows.count("\n") if is_refused else 0)
 
 
+@pytest.mark.parametrize(
+    ("above", "row"),
+    [
+        (
+            "| name | remote_service_name | address |\n|---|---|---|\n| A | //a | LOCAL |\n\n",
+            "| B | //b | LOCAL |",
+        ),
+        ("name,remote_service_name,address\n----,----,----\nA,//a,LOCAL\n\n", "B,//b,LOCAL"),
+        ("name  address\n----- -------\n\n", "B     LOCAL"),
+    ],
+)
+def test_a_row_of_texts_below_its_table_is_not_lost(tmp_path: Path, above: str, row: str) -> None:
+    export = read(tmp_path, "routes.txt", above + row + "\n")
+    assert "looks like a row, but is below the end" in export.rejected[-1]
+
+
+def test_asciidoc_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a table of AsciiDoc"):
+        read(tmp_path, "routes.txt", "|===\n|name |remote_service_name |address\n\n|A\n|//a\n|LOCAL\n|===\n")
+
+
 @pytest.mark.parametrize("line", ["only showing top 20 rows", "(1 of 20 rows)", "First 1,000 of 5,000 rows"])
 def test_a_table_of_the_first_rows_is_incomplete(tmp_path: Path, line: str) -> None:
     table = MARKDOWN.format(*(" | ".join(row) for row in (HEADER, *ROWS)))
