@@ -17,7 +17,7 @@ from routing.importing.catalog import StandIns, TimeFormats
 from routing.importing.catalog.cell_values import UnknownTime
 from routing.importing.catalog.result_files import FoundResultSet, SourcesRead, find_result_sets, have_equal_rows
 from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_lack
-from routing.importing.catalog.views import ASKED_QUEUE, QUEUE, query_of
+from routing.importing.catalog.views import ASKED_QUEUE, OF_A_DATA_ROW, QUEUE, query_of
 from routing.importing.import_files import as_shown
 from routing.importing.sql_projects import SUFFIX as _PROJECT
 from routing.render.wording import format_time, printable
@@ -32,10 +32,6 @@ from routing.terms import MSDB, SYSTEM_DATABASES
 _IN_FOLDER_NAMES = ("$", "_", "-")
 _HANDLE = "conversation_handle"
 _QUEUE_NAME = re.compile(r"transmission[ _-]*queue[^/\\]*$", re.IGNORECASE)
-_MAY_COUNT = re.compile(
-    r"(?:cnt|counts?|ct|qty|total|messages|msgs|waiting|anzahl|nombre|cantidad|quantidade|liczba|количество|件数|数量)"
-    r"(?![a-z])"
-)
 _NOT_IN_FOLDER_NAMES = re.compile(r"[\\,]")
 # Words in file names that do not name a database.
 _NO_DATABASE = frozenset(
@@ -401,12 +397,14 @@ def is_untold(handle: str) -> bool:
 def _complete_queue(part: FoundResultSet) -> str | None:
     """Complete a queue that was exported with only services and statuses, and return a note on it.
 
-    Each row becomes a message with its own conversation and an unknown time.
+    Each row becomes a message with its own conversation and an unknown time. Rows with a column of another name
+    are refused, because it may count the messages of a group.
     """
     columns = set(part.rows.columns)
     if part.view.name != QUEUE or not columns >= ASKED_QUEUE or _HANDLE in columns:
         return None
-    counting = next((name for name in part.rows.columns if not name or _MAY_COUNT.search(name)), None)
+    allowed = {*part.view.own_names, *part.view.added_columns, *OF_A_DATA_ROW}
+    counting = next((name for name in part.rows.columns if name not in allowed), None)
     if counting is not None:
         part.rows.reject_all(
             f"its column {counting or 'without a name'} may count messages: {query_of(part.view)} lists them"

@@ -348,7 +348,7 @@ def _refuse_mixed(part: FoundResultSet) -> None:
     owner = None if part.view.evidence else views.find_owner(rows.columns, part.view)
     if owner is not None:
         rows.reject_all("its column {} may be the {} of a row: call it so, or remove it".format(*owner))
-    if part.view.name == "routes" and VIEW_NAME not in rows.columns and _are_hosts_of_addresses(rows.rows):
+    if part.view.name == "routes" and owners[-1] not in rows.columns and _are_hosts_of_addresses(rows.rows):
         why = "the instance of each row is only the host of its address"
         rows.reject_all(f"{why}: remove that column, or export @@SERVERNAME AS instance_name")
     if part.view.name not in _NAMED_ONCE or not lacking:
