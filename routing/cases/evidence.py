@@ -176,7 +176,7 @@ class ReadLog:
     ``rows_of`` counts the rows by view and instance. By view, ``rows_read`` counts all rows, and ``rows_rejected``
     and ``rows_left_out`` the unused ones. ``left_out`` (statements on exported objects), ``rejected`` and
     ``notes`` are sentences. ``refused_messages`` counts the unreadable rows of queues. ``unread_queues`` has the
-    unreadable files of queues, and ``unread_scripts`` sentences on scripts without a readable statement.
+    unreadable files of queues, and ``unread`` sentences on other exports and scripts that are not read.
     """
 
     rows_of: Mapping[tuple[str, str], int]
@@ -189,7 +189,7 @@ class ReadLog:
     notes: tuple[str, ...] = ()
     refused_messages: int = 0
     unread_queues: tuple[str, ...] = ()
-    unread_scripts: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     files_read: int = 0
     files_skipped: int = 0
 
@@ -285,7 +285,7 @@ def weigh(
         notes=(*evidence.log.notes, *notes),
         refused_messages=refused_messages,
         unread_queues=tuple(export.unread_queues),
-        unread_scripts=tuple(unread_scripts),
+        unread=(*export.unread, *unread_scripts),
         files_read=export.files_read + scripts_read,
         files_skipped=export.files_skipped + len(set(scripts.all_files)) - scripts_read,
     )

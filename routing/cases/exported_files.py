@@ -15,9 +15,15 @@ from routing.errors import InputError, join_bounded, quote
 from routing.groups import group_pairs
 from routing.importing.catalog import StandIns, TimeFormats
 from routing.importing.catalog.cell_values import UnknownTime
-from routing.importing.catalog.result_files import FoundResultSet, SkippedFile, find_result_sets, have_equal_rows
+from routing.importing.catalog.result_files import (
+    FoundResultSet,
+    SkippedFile,
+    SourcesRead,
+    find_result_sets,
+    have_equal_rows,
+)
 from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_lack
-from routing.importing.catalog.views import ASKED_QUEUE, QUEUE, query_of
+from routing.importing.catalog.views import ASKED_QUEUE, OF_A_DATA_ROW, QUEUE, query_of
 from routing.importing.import_files import as_shown
 from routing.importing.sql_projects import SUFFIX as _PROJECT
 from routing.render.wording import format_time, printable
@@ -32,10 +38,6 @@ from routing.terms import MSDB, SYSTEM_DATABASES
 _IN_FOLDER_NAMES = ("$", "_", "-")
 _HANDLE = "conversation_handle"
 _QUEUE_NAME = re.compile(r"transmission[ _-]*queue[^/\\]*$", re.IGNORECASE)
-_MAY_COUNT = re.compile(
-    r"(?:cnt|counts?|ct|qty|total|messages|msgs|waiting|anzahl|nombre|cantidad|quantidade|liczba|количество|件数|数量)"
-    r"(?![a-z])"
-)
 _NOT_IN_FOLDER_NAMES = re.compile(r"[\\,]")
 # Words in file names that do not name a database.
 _NO_DATABASE = frozenset(
@@ -323,17 +325,18 @@ def read_exports(paths: Sequence[str], options: FileOptions) -> tuple[CatalogExp
     an instance or database get the one of the exports if these have only one. Exports without a required column
     are skipped with a note. Raises InputError, EnvironmentFault.
     """
-    result_sets, notes, skipped = find_result_sets(paths, skipped=(_SCRIPT, _PROJECT))
-    result_sets = _without_copies(result_sets, notes)
-    notes += [note for part in result_sets if (note := _complete_queue(part)) is not None]
-    result_sets = _leave_out_incomplete(result_sets, skipped, notes)
-    unread_queues = [file for file in skipped if _may_be_queue(file)]
-    notes = [note for note in notes if note not in {file.note for file in unread_queues}]
+    found = find_result_sets(paths, skipped=(_SCRIPT, _PROJECT))
+    result_sets = _without_copies(found.sets, found.notes)
+    found.notes.extend(note for part in result_sets if (note := _complete_queue(part)) is not None)
+    result_sets = _leave_out_incomplete(result_sets, found)
+    unread_queues = [file for file in found.skipped if _may_be_queue(file)]
+    notes = [note for note in found.notes if note not in {file.note for file in unread_queues}]
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
     export = export_of(
         result_sets, notes, lambda part: stand_ins[part.file], replace(options.times, is_lenient=True)
     )
-    export.files_skipped = len(skipped)
+    export.files_skipped = len(found.skipped)
+    export.unread = [file.note for file in found.skipped if file.is_export and file not in unread_queues]
     for unread in unread_queues:
         # Its messages are not known, as those of an unreadable row are not.
         export.rejected.append(unread.note)
@@ -375,16 +378,17 @@ def _without_copies(result_sets: Sequence[FoundResultSet], notes: list[str]) -> 
     return [part for part in result_sets if id(part) not in left_out]
 
 
-def _leave_out_incomplete(
-    result_sets: Sequence[FoundResultSet], skipped: list[SkippedFile], notes: list[str]
-) -> list[FoundResultSet]:
-    lacks = list(map(find_lack, result_sets))
-    for part, lack in zip(result_sets, lacks, strict=True):
-        if lack is not None:
-            why = f"not read, {lack} (export it with {query_of(part.view)})"
-            skipped.append(SkippedFile(part.file, why, part.view.name))
-            notes.append(skipped[-1].note)
-    return [part for part, lack in zip(result_sets, lacks, strict=True) if lack is None]
+def _leave_out_incomplete(result_sets: Sequence[FoundResultSet], found: SourcesRead) -> list[FoundResultSet]:
+    complete = []
+    for part in result_sets:
+        lack = find_lack(part)
+        if lack is None:
+            complete.append(part)
+            continue
+        why = f"{lack} (export it with {query_of(part.view)})"
+        found.skip(Path(part.file), why, part.view.name, is_export=True)
+        found.notes.append(found.skipped[-1].note)
+    return complete
 
 
 _UNTOLD_HANDLE = "00000000-0000-0000-0000-"
@@ -398,12 +402,14 @@ def is_untold(handle: str) -> bool:
 def _complete_queue(part: FoundResultSet) -> str | None:
     """Complete a queue that was exported with only services and statuses, and return a note on it.
 
-    Each row becomes a message with its own conversation and an unknown time.
+    Each row becomes a message with its own conversation and an unknown time. Rows with a column of another name
+    are refused, because it may count the messages of a group.
     """
     columns = set(part.rows.columns)
     if part.view.name != QUEUE or not columns >= ASKED_QUEUE or _HANDLE in columns:
         return None
-    counting = next((name for name in part.rows.columns if not name or _MAY_COUNT.search(name)), None)
+    allowed = {*part.view.own_names, *part.view.added_columns, *OF_A_DATA_ROW}
+    counting = next((name for name in part.rows.columns if name not in allowed), None)
     if counting is not None:
         part.rows.reject_all(
             f"its column {counting or 'without a name'} may count messages: {query_of(part.view)} lists them"

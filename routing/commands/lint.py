@@ -93,7 +93,7 @@ def tell_files(
             "suppressed": len(done.suppressed),
             "not_judged": dict(sorted(done.not_judged.items())),
             "not_known": [gap_object(gap) for gap in done.not_known],
-            **{name: list(vars(done)[name]) for name in ("rejected", "not_taken", "left_out", "notes")},
+            **{name: list(vars(done)[name]) for name in ("rejected", "not_taken", "unread", "left_out", "notes")},
         }
         console.result(json.dumps(result))
         console.note(files)

@@ -17,6 +17,16 @@ GUESS = "Windows-1252"
 _CHOSEN: ContextVar[str | None] = ContextVar("encoding", default=None)
 # No language of Windows-1252 has so many accents in a row; words of other code pages have nothing else.
 _FOREIGN_WORD = re.compile(r"[^\x00-\x7f]{4,}")
+# Windows-1254 has six letters of Turkish for those of Icelandic. Only Turkish has them so: in Icelandic a thorn
+# begins a syllable, and no other language of Windows-1252 has them in a word with \u00e7 or \u00fc.
+_LETTER = r"[^\W\d_]"
+_AFTER_THORN = "aeiouy\u00e1\u00e9\u00ed\u00f3\u00fa\u00fd\u00e6\u00f6jrv"
+_SIX, _TURKISH_TOO = "\u00de\u00fe\u00d0\u00f0\u00dd\u00fd", "\u00e7\u00fc\u00c7\u00dc"
+_TURKISH = re.compile(
+    rf"(?<={_LETTER})\u00fe(?=[a-z])(?![{_AFTER_THORN}])|(?<={_LETTER}{{3}})\u00fe(?![a-z{_AFTER_THORN}])"
+    rf"|(?<={_LETTER}{{3}})\u00de(?![{_AFTER_THORN}{_AFTER_THORN.upper()}])|(?<!{_LETTER})\u00dd[aeou]"
+    rf"|[{_SIX}]{_LETTER}{{0,40}}[{_TURKISH_TOO}]|[{_TURKISH_TOO}]{_LETTER}{{0,40}}[{_SIX}]"
+)
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _SHOWN = 60
 _BYTES = range(128, 256)
@@ -60,7 +70,7 @@ def _check(encoding: str) -> None:
 
 def is_plausible(text: str) -> bool:
     """Return True if a name read as Windows-1252 may be right: beyond ASCII it has only a few Latin letters."""
-    return _FOREIGN_WORD.search(text) is None and all(
+    return not (_FOREIGN_WORD.search(text) or _TURKISH.search(text)) and all(
         _is_latin_letter(letter) for letter in _BEYOND_ASCII.findall(text) if letter in _GUESSED
     )
 
@@ -77,7 +87,18 @@ def _is_latin_letter(character: str) -> bool:
 def without_implausible(text: str) -> str:
     """Return a text with a replacement character for each one that is implausible in names."""
     text = _FOREIGN_WORD.sub(lambda match: "\ufffd" * len(match[0]), text)
+    if _TURKISH.search(text):
+        text = text.translate(dict.fromkeys(map(ord, _SIX), "\ufffd"))
     return _BEYOND_ASCII.sub(lambda match: match[0] if _is_latin_letter(match[0]) else "\ufffd", text)
+
+
+def option_for(text: str) -> str:
+    """Return the option that names another encoding, with a value if the text suggests one.
+
+    >>> option_for("Sipari\u00fe")
+    '--encoding cp1254'
+    """
+    return "--encoding cp1254" if _TURKISH.search(text) else "--encoding"
 
 
 def say_guess(file: str, text: str) -> str:
@@ -88,5 +109,5 @@ def say_guess(file: str, text: str) -> str:
     before, after = text[max(start - _SHOWN // 2, 0) : start], text[start : start + _SHOWN // 2]
     shown = before.splitlines()[-1:] if not before.endswith("\n") else []
     shown += after.splitlines()[:1]
-    why = f"read as {GUESS}, since it is not UTF-8 (--encoding names another)"
+    why = f"read as {GUESS}, since it is not UTF-8 ({option_for(text)} names another)"
     return f"{file}, line {line}: {why}: {quote(''.join(shown))}"

@@ -27,6 +27,9 @@ _BROKER_OPTIONS = {
 }
 _DATABASE_NAMES = ("TargetDatabase", "TargetDatabaseName", "SqlTargetName", "Name")
 _NOT_BUILT = ("bin", "obj")
+# This SDK builds content, and leaves out the folders whose scripts a deployment includes by :r.
+_CONTENT_SDK = "msbuild.sdk.sqlproj"
+_DEPLOYMENT = ("pre-deployment", "post-deployment")
 
 
 @dataclass
@@ -167,6 +170,9 @@ class _ItemReader:
         ]
         is_default = properties.get("EnableDefaultSqlItems", "true").casefold() != "false"
         self._has_defaults = is_default and any("sql" in sdk.casefold() for sdk in sdks)
+        builds_content = any(sdk.casefold().startswith(_CONTENT_SDK) for sdk in sdks)
+        self._kinds = ("Build", "Content") if builds_content else ("Build",)
+        self._not_built = (*_NOT_BUILT, *_DEPLOYMENT) if builds_content else _NOT_BUILT
         self._lying = [_name_in(folder, file) for file in list_files(folder, []) if file.suffix.lower() == ".sql"]
 
     def items(self, kind: str) -> list[_Item]:
@@ -183,13 +189,13 @@ class _ItemReader:
 
     def built(self, deployed: set[str]) -> list[_Item]:
         """Return the files that the build takes, in natural order."""
-        items = {item.name: item for item in self.items("Build")}
+        items = {item.name: item for kind in self._kinds for item in self.items(kind)}
         if self._has_defaults:
             not_built = {*deployed, *(item.name for item in self.items("None"))}
-            for element in self._root.all_named("Build"):
+            for element in (element for kind in self._kinds for element in self._root.all_named(kind)):
                 not_built.update(self._names(element, "Remove"))
             for name in self._lying:
-                if name not in not_built and name.partition("/")[0].casefold() not in _NOT_BUILT:
+                if name not in not_built and name.partition("/")[0].casefold() not in self._not_built:
                     items.setdefault(name, _Item(name, self._root.line))
         return sorted(items.values(), key=lambda item: natural_key(item.name))
 

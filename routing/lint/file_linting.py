@@ -233,7 +233,7 @@ class FilesLinted:
     ``findings`` and ``suppressed`` have the rows of `lint` with ``file`` and ``line`` (or None), in the printed
     order. ``not_judged`` counts by code the findings that depend on missing exports, which ``not_known`` lists.
     ``rejected`` (rows of exports), ``not_taken`` (partly unknown statements), ``left_out`` (statements on exported
-    objects) and ``notes`` are sentences. ``unread`` has the notes on scripts that are not read.
+    objects) and ``notes`` are sentences. ``unread`` has the notes on scripts and exports that are not read.
     ``is_judged`` is false if all rows and statements were refused.
     """
 
@@ -291,11 +291,11 @@ def lint_files(
         not_taken,
         evidence.log.left_out,
         evidence.log.notes,
-        evidence.log.unread_scripts,
+        evidence.log.unread,
         evidence.log.files_read,
         evidence.log.files_skipped,
         sum(evidence.log.rows_rejected.values()),
-        is_judged=judged > 0 or bool(refused) or not (rejected or not_taken or evidence.log.unread_scripts),
+        is_judged=judged > 0 or bool(refused) or not (rejected or not_taken or evidence.log.unread),
     )
 
 

@@ -165,7 +165,7 @@ def test_two_files_of_one_view_are_noted(tmp_path: Path) -> None:
     assert any(note.startswith(note_start) for note in done.evidence.log.notes)
 
 
-@pytest.mark.parametrize("name", ["cnt", "message_count", "(No column name)", "Anzahl", "Messages"])
+@pytest.mark.parametrize("name", ["cnt", "message_count", "(No column name)", "Anzahl", "Messages", "n", "adet"])
 def test_a_queue_with_counts_is_refused(name: str, tmp_path: Path) -> None:
     counts = f"to_service_name,transmission_status,{name}\n//billing,,120\n"
     write(tmp_path, {"queue.csv": counts, "databases.txt": DATABASES})

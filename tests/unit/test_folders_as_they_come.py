@@ -142,6 +142,12 @@ def test_a_named_file_with_other_columns_is_refused(
     assert "its columns are others" in capsys.readouterr().err
 
 
+def test_a_list_of_names_says_which_columns_to_add(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, {"services.json": '[{"name": "//a"}]'})
+    assert cli.main(["lint", str(tmp_path / "services.json")]) == 2
+    assert "as sys.services it lacks service_queue_id" in capsys.readouterr().err
+
+
 BROKEN = {
     "routes.json": '[{"remote_service_name": "//a"',
     "a.json": '[{"name": "R", "remote_service_name": "//a", "address": "x"},\n{"name',
@@ -159,6 +165,11 @@ def test_a_broken_export_in_a_folder_is_named_and_skipped(
     done = linted(capsys, str(tmp_path))
     assert [(one["code"], one["line"]) for one in done["findings"]] == [("SBR006", 1)]
     assert any(note.startswith(f"{tmp_path / name}: not read, ") for note in done["notes"])
+    # Nothing in RTF has the form of an export.
+    is_told = name != "routes.rtf.txt"
+    assert [note.startswith(f"{tmp_path / name}: not read, ") for note in done["unread"]] == [True] * is_told
+    assert cli.main(["lint", str(tmp_path), "--format", "sarif"]) == 0
+    assert (f"not judged: {tmp_path / name}: not read, " in capsys.readouterr().out) == is_told
     assert cli.main(["lint", str(tmp_path / name)]) == 2
 
 
@@ -202,6 +213,12 @@ def test_a_broken_parquet_file_is_one_unread_file(
     file.rename(tmp_path / "transmission_queue.parquet")
     assert cli.main(["check", str(tmp_path), "--fail-on", "not-known"]) == 1
     with pytest.raises(InputError, match="cannot be read"):
+        read_export([str(tmp_path)], StandIns("HUB", "Orders"))
+
+
+def test_a_folder_without_an_export_says_why(tmp_path: Path) -> None:
+    write(tmp_path, {"README.rst": "name"})
+    with pytest.raises(InputError, match=r"no export of a view; .*README\.rst: not read, its name does not end"):
         read_export([str(tmp_path)], StandIns("HUB", "Orders"))
 
 

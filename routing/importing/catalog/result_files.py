@@ -18,7 +18,7 @@ from routing.importing.catalog.row_check import note_unnamed
 from routing.importing.catalog.text_lines import SEPARATORS, is_html
 from routing.importing.catalog.text_tables import result_sets
 from routing.importing.catalog.views import VIEW_NAME, VIEWS, CatalogView, ResultSet
-from routing.importing.encodings import GUESS, is_guessed, is_plausible, say_guess
+from routing.importing.encodings import GUESS, is_guessed, is_plausible, option_for, say_guess
 from routing.importing.import_faults import (
     OtherFileError,
     UnopenedFileError,
@@ -29,6 +29,7 @@ from routing.importing.import_faults import (
 from routing.importing.import_files import KEEP, FilePlace, Reach, as_shown, copied, find_files, on_this_disk
 from routing.importing.other_formats import other_format_of
 from routing.importing.tsql.script_reader import DecodedScript, decode
+from routing.rules.text import host
 from routing.tables.arrow_rows import plain_values
 
 # Read files as text, or say why they hold none.
@@ -48,6 +49,8 @@ def read_text(path: FilePlace) -> DecodedScript:
         decoded = decode(path.read_bytes(), KEEP)
     except OSError as error:
         raise UnopenedFileError.of_file(str(path), error.strerror or "the system says no more") from error
+    except ValueError as error:
+        raise UnopenedFileError.of_file(str(path), str(error)) from error
     if not is_text(decoded):
         raise OtherFileError.of_file(str(path), "it is not text")
     return decoded
@@ -93,7 +96,7 @@ def parquet(path: FilePlace, file: str) -> ResultSet:
 _TEXT = {".csv", ".txt", ".tsv", ".rpt", ".dat", ".out", ".log", ".md", ".html", ".htm"}
 _JSON, _PARQUET = {".json", ".jsonl", ".ndjson"}, {".parquet"}
 _ENDINGS = ", ".join(sorted(_TEXT | _JSON | _PARQUET))
-_SHOWN, _LONGEST = 20, 200
+_SHOWN, _SHOWN_WHY, _LONGEST = 20, 3, 200
 _LONGEST_HEADER, _HEADS = 20_000, 100
 _FIRST_WORD = re.compile(r"\W*(\w+)").match
 _TELLING = frozenset((max(views.ASKED_QUEUE, key=len), *(max(view.known_by, key=len) for view in VIEWS.values())))
@@ -110,11 +113,15 @@ class FoundResultSet:
 
 
 class SkippedFile(NamedTuple):
-    """A file that is skipped for some reason. ``view`` names the view that it seems to be of."""
+    """A file that is skipped for some reason, and the view that it seems to be of.
+
+    ``is_export`` is True if it seems to be an export that cannot be read.
+    """
 
     file: str
     why: str
     view: str | None = None
+    is_export: bool = False
 
     @property
     def note(self) -> str:
@@ -129,6 +136,10 @@ class SourcesRead(NamedTuple):
     notes: list[str]
     skipped: list[SkippedFile]
 
+    def skip(self, file: FilePlace, why: str, view: str | None = None, *, is_export: bool = False) -> None:
+        """Note a file of a folder that is not read."""
+        self.skipped.append(SkippedFile(str(file), f"not read, {why}", view, is_export))
+
 
 def read_sources(sources: Sequence[str], view: str | None, reach: Reach = on_this_disk) -> SourcesRead:
     """Read the result sets of files and folders, with the notes on them. Raises InputError.
@@ -139,7 +150,8 @@ def read_sources(sources: Sequence[str], view: str | None, reach: Reach = on_thi
     places = [reach(source) for source in sources]
     done = _find_in(places, _force(places, view))
     if not done.sets:
-        raise unreadable_file(" ".join(sources), "it has no export of a view")
+        why = "; ".join(["it has no export of a view", *(file.note for file in done.skipped[:_SHOWN_WHY])])
+        raise unreadable_file(" ".join(sources), why)
     return done
 
 
@@ -151,46 +163,34 @@ def find_result_sets(sources: Sequence[str], skipped: Collection[str] = ()) -> S
 def _find_in(
     places: Sequence[FilePlace], forced: CatalogView | None = None, skipped: Collection[str] = ()
 ) -> SourcesRead:
-    sets: list[FoundResultSet] = []
-    unread: list[SkippedFile] = []
-    notes: list[str] = []
+    done = SourcesRead([], [], [])
     for path in places:
         try:
-            sets.extend(_read_all(path, forced, skipped, unread, notes))
+            _read_all(path, forced, skipped, done)
         except OSError as error:
             raise unreadable_file(str(path), error.strerror or str(error)) from error
-    unread_notes = [skipped_file.note for skipped_file in unread]
-    sentences = [
-        *_limit_sentences(unread_notes, "files were not read"),
-        *_limit_sentences(notes, "notes on files"),
-    ]
-    return SourcesRead(sets, sentences, unread)
+    unread = _limit_sentences([file.note for file in done.skipped], "files were not read")
+    return done._replace(notes=[*unread, *_limit_sentences(done.notes, "notes on files")])
 
 
-def _read_all(
-    path: FilePlace,
-    forced: CatalogView | None,
-    skipped: Collection[str],
-    unread: list[SkippedFile],
-    notes: list[str],
-) -> Iterator[FoundResultSet]:
+def _read_all(path: FilePlace, forced: CatalogView | None, skipped: Collection[str], done: SourcesRead) -> None:
     if not path.exists():
         raise unreadable_file(str(path), "there is no such file")
     if path.is_dir() and path.suffix.lower() not in _PARQUET:
-        for file in find_files(path, lambda name, why: unread.append(SkippedFile(name, why))):
+        for file in find_files(path, lambda name, why: done.skipped.append(SkippedFile(name, why))):
             if file.suffix.lower() not in skipped:
-                yield from _read_one_of_many(file, unread, notes, is_lenient=bool(skipped))
+                _read_one_of_many(file, done, is_lenient=bool(skipped))
         return
     if forced is None:
         _refuse_other_format(path)
-    named = _read(path, forced, notes)
+    named = _read(path, forced, done.notes)
     if not named:
         lack, _ = _find_lack(path)
         if lack is not None:
             raise unreadable_file(str(path), lack)
         hint = "copy the grid with its headers, or name the file after its view (import: --view)"
         raise unreadable_file(str(path), "neither its name nor its columns identify its view", hint)
-    yield from named
+    done.sets.extend(named)
 
 
 def _refuse_other_format(path: FilePlace) -> None:
@@ -202,10 +202,8 @@ def _refuse_other_format(path: FilePlace) -> None:
         raise OtherFileError.of_file(str(path), other_format)
 
 
-def _read_one_of_many(
-    path: FilePlace, unread: list[SkippedFile], notes: list[str], *, is_lenient: bool
-) -> list[FoundResultSet]:
-    """Return the result sets of a file in a folder; ``unread`` gets the file if it is not an export.
+def _read_one_of_many(path: FilePlace, done: SourcesRead, *, is_lenient: bool) -> None:
+    """Read a file in a folder, or note that it is not an export.
 
     ``is_lenient`` where a file may be called like a view without being one.
     """
@@ -213,19 +211,20 @@ def _read_one_of_many(
     try:
         _refuse_other_format(path)
         if suffix not in _TEXT | _JSON | _PARQUET:
-            unread.append(SkippedFile(str(path), f"not read, its name does not end in any of {_ENDINGS}"))
-            return []
-        sets = _read(path, None, notes)
+            done.skip(path, f"its name does not end in any of {_ENDINGS}")
+            return
+        sets = _read(path, None, done.notes)
     except OtherFileError as error:
-        if isinstance(error, UnopenedFileError) and not is_lenient:
+        is_unopened = isinstance(error, UnopenedFileError)
+        if is_unopened and not is_lenient:
             raise
-        unread.append(SkippedFile(str(path), f"not read, {error.note}", error.view))
-        return []
+        done.skip(path, error.note, error.view, is_export=is_unopened)
+        return
     if not sets:
         lack, view = _find_lack(path)
         why = lack or "neither its name nor its columns identify a view"
-        unread.append(SkippedFile(str(path), f"not read, {why}", view))
-    return sets
+        done.skip(path, why, view, is_export=lack is not None)
+    done.sets.extend(sets)
 
 
 def _find_lack(path: FilePlace) -> tuple[str | None, str | None]:
@@ -309,10 +308,11 @@ def _refuse_implausible(parts: Sequence[CellRows]) -> None:
     ]
     if all(is_plausible(cell) for _, _, _, cell in names):
         return
+    option = option_for("\n".join(cell for _, _, _, cell in names))
     for rows, name, place, cell in names:
         if not is_guessed(cell):
             continue
-        why = f"{name}: {quote(as_shown(cell))} is not a likely name in {GUESS}: give --encoding"
+        why = f"{name}: {quote(as_shown(cell))} is not a likely name in {GUESS}: give {option}"
         rows.faults.setdefault(place, why)
 
 
@@ -362,6 +362,9 @@ def _refuse_mixed(part: FoundResultSet) -> None:
     owner = None if part.view.evidence else views.find_owner(rows.columns, part.view)
     if owner is not None:
         rows.reject_all("its column {} may be the {} of a row: call it so, or remove it".format(*owner))
+    if part.view.name == "routes" and owners[-1] not in rows.columns and _are_hosts_of_addresses(rows.rows):
+        why = "the instance of each row is only the host of its address"
+        rows.reject_all(f"{why}: remove that column, or export @@SERVERNAME AS instance_name")
     if part.view.name not in _NAMED_ONCE or not lacking:
         return
     keys = list(zip(*(map(str, rows.rows.column(name)) for name in (*owners, "name")), strict=True))
@@ -373,6 +376,15 @@ def _refuse_mixed(part: FoundResultSet) -> None:
         name = counts.most_common(1)[0][0][-1]
         kind = lacking[-1].partition("_")[0]
         rows.reject_all(f"{quote(name)} is in the file twice, and no column says of which {kind} a row is")
+
+
+def _are_hosts_of_addresses(rows: CellRows) -> bool:
+    """Return True if the instances of routes are those of the addresses beside them, and none is of LOCAL."""
+    cells = zip(rows.column("instance_name"), rows.column("address"), strict=True)
+    pairs = [(host(f"tcp://{instance}"), host(str(address))) for instance, address in cells]
+    addressed = [(named, reached) for named, reached in pairs if reached is not None]
+    local = {named for named, reached in pairs if reached is None}
+    return bool(addressed) and all(named == reached and named not in local for named, reached in addressed)
 
 
 def _refuse_repeated(parts: Sequence[FoundResultSet]) -> None:
@@ -407,7 +419,8 @@ def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView, text: s
     if heading is not None and (heading[0] != "name" or text.lstrip().startswith(("[", "{"))):
         # SQL Server writes name, and other programs have JSON of it too.
         why = f"its only column is {heading[0]}, as other programs write it"
-        raise OtherFileError.of_file(file, why, f"export it with {views.query_of(view)}", view=view.name)
+        hint = f"{views.say_lack(view, columns)}: export it with {views.query_of(view)}"
+        raise OtherFileError.of_file(file, why, hint, view=view.name)
     foreign = [name for name in rows.columns if name not in own_names and name not in views.OF_A_DATA_ROW]
     required = {column.name for column in view.columns if column.required}
     has_required, telling = required <= columns, columns & own_names - _COMMON

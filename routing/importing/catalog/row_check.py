@@ -89,13 +89,18 @@ def note_unnamed(rows: CellRows, start: int, columns: Mapping[str, Sequence[obje
     rows.faults |= {start + place: why for place, why in find_misfits("", cells, is_complete=False)}
 
 
-def fits(names: Sequence[str], cells: Sequence[str | None]) -> bool:
-    """Return True if all cells fit their columns, and at least one column that is not text has a value."""
+def fits(names: Sequence[str], cells: Sequence[str | None], *, are_texts_enough: bool = False) -> bool:
+    """Return True if all cells fit their columns, and at least one column that is not text has a value.
+
+    With ``are_texts_enough`` any two values will do.
+    """
     if len(names) != len(cells):
         return False
-    texts = ((name, cell.strip()) for name, cell in zip(names, cells, strict=True) if name in _EVERY and cell)
-    values = [(_EVERY[name], text) for name, text in texts if text and text != "NULL"]
-    return bool(values) and all(check(text) for check, text in values)
+    texts = ((name, cell.strip()) for name, cell in zip(names, cells, strict=True) if cell)
+    values = [(_EVERY.get(name), text) for name, text in texts if text and text != "NULL"]
+    checks_of_values = [(check, text) for check, text in values if check is not None]
+    is_enough = bool(checks_of_values) or (are_texts_enough and len(values) > 1)
+    return is_enough and all(check(text) for check, text in checks_of_values)
 
 
 def is_wrapped(names: Sequence[str], above: Sequence[str], cells: Sequence[str]) -> bool:

@@ -58,6 +58,7 @@ _TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|col|colgroup|thead|tbody|tr)\
 _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
 _MARKDOWN_RULE = re.compile(r"^[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_ASCIIDOC = re.compile(r"^\|={3,}[ \t\r]*$", re.MULTILINE)
 # What osql and FreeTDS print before each line that they read, as in 1> 2>
 _PROMPTS = re.compile(r"^(?:\d{1,9}> )+", re.MULTILINE)
 # A mail quotes each line of the mail before it.
@@ -88,11 +89,15 @@ class TextLayout:
 def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
     """Return the layout of a text, and the text without a first line that names its separator or type.
 
-    Raises InputError for an invalid separator.
+    Raises InputError for an invalid separator, and for AsciiDoc.
     """
     text = _without_margin(text)
     if is_html(text):
         return TextLayout(TextForm.HTML), text
+    if _ASCIIDOC.search(text):
+        raise unreadable_file(
+            file, "it is a table of AsciiDoc", "export it as CSV, or with sbroute import queries"
+        )
     if is_fixed_width(text):
         return TextLayout(TextForm.FIXED), text
     first = _LINE_END.split(text, maxsplit=1)[0]

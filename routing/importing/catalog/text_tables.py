@@ -211,7 +211,8 @@ class _TextReader:
         table = self._tables[-1]
         columns = table.result_set.columns
         row = table.fixed.split(cells[0]) if table.fixed is not None else cells
-        if isinstance(row, list) and row_check.fits(columns, [self._value(table, cell) for cell in row]):
+        values = [self._value(table, cell) for cell in row] if isinstance(row, list) else []
+        if row_check.fits(columns, values, are_texts_enough=True):
             self._reject(number, "it looks like a row, but is below the end of its table")
 
     # Headers

@@ -277,7 +277,7 @@ class CatalogExport:
     of databases also have ``database_name``. ``rejected`` names each invalid row, and ``left_out`` counts by view
     the rows of an earlier export. ``rows_read`` counts all of these, except for rows that mark an empty view.
     ``doubts`` has the possible contents of rejected rows. ``unread_queues`` names the files of transmission queues
-    that cannot be read.
+    that cannot be read, and ``unread`` has sentences on the unreadable files of other views.
     """
 
     rows: dict[str, list[TableRow]] = field(default_factory=dict)
@@ -288,6 +288,7 @@ class CatalogExport:
     notes: list[str] = field(default_factory=list)
     doubts: dict[str, set[Doubt]] = field(default_factory=dict)
     unread_queues: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
     files_read: int = 0
     files_skipped: int = 0
 

@@ -196,6 +196,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le", "UTF-16 LE with byte-order mark"),
     (codecs.BOM_UTF16_BE, "utf-16-be", "UTF-16 BE with byte-order mark"),
 )
+_UTF_7 = (b"+/v8", b"+/v9", b"+/v+", b"+/v/")
 _CONTROLS = re.compile(r"[\x01-\x08\x0e-\x19\x1b-\x1f]")
 _MOST_ODD = 0.1
 _SAMPLE = 8192
@@ -222,8 +223,10 @@ def decode(data: bytes, errors: str = "replace") -> DecodedScript:
     """Decode a script's bytes.
 
     The first match counts: a byte-order mark, UTF-16 by its zero bytes, UTF-8, ``--encoding``, or Windows-1252.
-    ``errors`` is the decoder's error handler, ``replace`` or `import_files.KEEP`.
+    ``errors`` is the decoder's error handler, ``replace`` or `import_files.KEEP`. Raises ValueError for UTF-7.
     """
+    if data.startswith(_UTF_7):
+        raise ValueError("it is in UTF-7: save it as UTF-8")
     for byte_order_mark, codec, name in _MARKS:
         if data.startswith(byte_order_mark):
             return _decode_bytes(data[len(byte_order_mark) :], codec, name, errors)

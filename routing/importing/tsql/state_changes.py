@@ -87,6 +87,7 @@ def _no_database_to_alter(holdings: NamedRows, name: str) -> RefusalError:
 
 _ENDPOINT_MISSING, _SECOND = 15151, 7862
 _NO_TABLE = "no table stores whether an endpoint is STARTED"
+_WHICH_ENDPOINT = "whether it is the SERVICE_BROKER endpoint is not known"
 
 
 def _create_endpoint(holdings: NamedRows, statement: statements.CreateEndpoint) -> str | None:
@@ -115,7 +116,7 @@ def _alter_endpoint(holdings: NamedRows, statement: statements.AlterEndpoint) ->
     if statement.for_service_broker is None and not is_named:
         if statement.listener_port is None:
             return remark
-        raise UntoldError("whether it is the SERVICE_BROKER endpoint is not known")
+        raise UntoldError(_WHICH_ENDPOINT)
     port, forwarding = statement.listener_port, statement.is_message_forwarding_enabled
     holdings.endpoint = EndpointState(
         endpoint.name or statement.name,
@@ -131,10 +132,13 @@ def _drop_endpoint(holdings: NamedRows, statement: statements.DropEndpoint) -> s
         holdings.others.pop(statement.name.casefold(), None)
     elif _is_called(endpoint, statement.name):
         holdings.endpoint = None
-    elif endpoint is not None and endpoint.name is None:
-        raise UntoldError("whether it is the SERVICE_BROKER endpoint is not known")
-    else:
+    elif endpoint is None or endpoint.name is not None:
         raise RefusalError("the instance has no such endpoint", _ENDPOINT_MISSING)
+    elif endpoint == EndpointState():
+        # Nothing is known of the endpoint, so nothing that is known changes.
+        return _WHICH_ENDPOINT
+    else:
+        raise UntoldError(_WHICH_ENDPOINT)
     return None
 
 

@@ -104,6 +104,18 @@ def test_a_project_of_the_sdk_takes_the_files_in_its_folder(style: str, tmp_path
     assert [Path(file).name for file in outline_of(path).included] == ["post.sql", "n.sql"]
 
 
+def test_an_sdk_that_builds_content_leaves_the_folders_of_deployments_out(tmp_path: Path) -> None:
+    files = {
+        **{f"{name}.sql": ROUTE.format(name) for name in ("a", "old/b", "Post-Deployment/c")},
+        "Post-Deployment/post.sql": ":r c.sql\n",
+    }
+    items = '<PostDeploy Include="Post-Deployment\\post.sql" /><Content Remove="old\\**" />'
+    path = project(
+        tmp_path, f'<Project Sdk="MSBuild.Sdk.SqlProj/2.7.0"><ItemGroup>{items}</ItemGroup></Project>', files
+    )
+    assert routes(read_file(path, scripted_at=NOW, variables={"Peer": "h:1"})) == ["a", "Post-Deployment/c"]
+
+
 @pytest.mark.parametrize(
     ("option", "state"),
     [("EnableBroker", "ENABLE_BROKER"), ("DisableBroker", "DISABLE_BROKER"), ("NewBroker", "NEW_BROKER")],

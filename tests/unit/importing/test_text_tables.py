@@ -417,6 +417,15 @@ ROUTE = "name\taddress\nTo{}\tTCP://h:1\nplain\tLOCAL\n"
         ("St\u00f6ck", "cp850", False),
         ("Za\u017c\u00f3\u0142\u0107", "cp1250", False),
         ("\u6ce8\u6587", "shift_jis", False),
+        ("Sipari\u015f", "cp1254", False),
+        ("Sipari\u015fEkle", "cp1254", False),
+        ("M\u00fc\u015fteri", "cp1254", False),
+        ("\u00c7\u0131k\u0131\u015f", "cp1254", False),
+        ("//\u0130ade", "cp1254", False),
+        ("S\u0130PAR\u0130\u015e", "cp1254", False),
+        ("Uppl\u00fdsinga\u00fej\u00f3nusta", "cp1252", True),
+        ("//S\u00de/Vi\u00f0skipti_\u00der\u00f3un_Al\u00feingi_\u00ddsa_N\u00fdi", "cp1252", True),
+        ("N\u00e5_\u00fcber_gar\u00e7on", "cp1252", True),
     ],
 )
 def test_an_encoding_that_is_guessed_or_named(
@@ -428,6 +437,7 @@ def test_an_encoding_that_is_guessed_or_named(
     assert note.startswith(
         f"{tmp_path}/routes.txt, line 2: read as Windows-1252, since it is not UTF-8 (--encoding"
     )
+    assert ("--encoding cp1254" in note) == (encoding == "cp1254")
     assert names(export, "routes") == ([f"To{guess}"] if is_plausible else []) + ["plain"]
     assert len(export.rejected) == (not is_plausible)
     with reading_as(encoding):
@@ -584,6 +594,44 @@ def test_a_name_that_occurs_twice_is_of_several_databases(
     export = read(tmp_path, "services.csv", text)
     assert names(export) == (expected or [])
     assert len(rejections_of(export)) == (0 if expected else text.count("\n") - 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_refused"),
+    [
+        ("R,//a,TCP://DBA:4022,DBA\nS,//b,TCP://DBB:4022,dbb:4022\nL,,LOCAL,\n", True),
+        ("R,//a,TCP://DBA.corp:4022,dba.corp\nT,,TRANSPORT,ORT\n", True),
+        ("R,//a,TCP://DBA:4022,DBA\nL,,LOCAL,DBA\n", False),
+        ("R,//a,TCP://DBA:4022,DBB\nS,//b,TCP://DBB:4022,DBB\n", False),
+    ],
+)
+def test_the_host_of_an_address_is_not_the_instance_of_a_route(
+    tmp_path: Path, rows: str, is_refused: bool
+) -> None:
+    export = read(tmp_path, "routes.csv", "name,remote_service_name,address,host\n" + rows)
+    assert all("only the host of its address" in why for why in export.rejected)
+    assert len(export.rejected) == (rows.count("\n") if is_refused else 0)
+
+
+@pytest.mark.parametrize(
+    ("above", "row"),
+    [
+        (
+            "| name | remote_service_name | address |\n|---|---|---|\n| A | //a | LOCAL |\n\n",
+            "| B | //b | LOCAL |",
+        ),
+        ("name,remote_service_name,address\n----,----,----\nA,//a,LOCAL\n\n", "B,//b,LOCAL"),
+        ("name  address\n----- -------\n\n", "B     LOCAL"),
+    ],
+)
+def test_a_row_of_texts_below_its_table_is_not_lost(tmp_path: Path, above: str, row: str) -> None:
+    export = read(tmp_path, "routes.txt", above + row + "\n")
+    assert "looks like a row, but is below the end" in export.rejected[-1]
+
+
+def test_asciidoc_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a table of AsciiDoc"):
+        read(tmp_path, "routes.txt", "|===\n|name |remote_service_name |address\n\n|A\n|//a\n|LOCAL\n|===\n")
 
 
 @pytest.mark.parametrize("line", ["only showing top 20 rows", "(1 of 20 rows)", "First 1,000 of 5,000 rows"])

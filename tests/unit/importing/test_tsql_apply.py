@@ -286,6 +286,10 @@ def test_an_endpoint_whose_name_is_not_known(run: Run) -> None:
     assert result.state.endpoint == EndpointState("a", 4022, is_message_forwarding_enabled=True)
     result = run("CREATE ENDPOINT b AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER ()", unnamed)
     assert result.state.endpoint == EndpointState("b", 4023)
+    guarded = "IF EXISTS (SELECT * FROM sys.service_broker_endpoints WHERE name = 'a') DROP ENDPOINT a"
+    result = run(guarded, InstanceState(endpoint=EndpointState()))
+    assert [problem.counted for problem in result.problems] == [True, True]
+    assert result.state.endpoint == EndpointState()
 
 
 @pytest.mark.parametrize(

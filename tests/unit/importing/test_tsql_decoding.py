@@ -34,6 +34,12 @@ def test_undecodable_characters_are_counted() -> None:
     assert decode(codecs.BOM_UTF16_LE + b"a\x00b") == DecodedScript("a\ufffd", "UTF-16 LE with byte-order mark", 1)
 
 
+@pytest.mark.parametrize("sign", "89+/")
+def test_utf_7_is_refused_by_name(sign: str) -> None:
+    with pytest.raises(ValueError, match="it is in UTF-7"):
+        decode(f"+/v{sign}-".encode() + SCRIPT.encode("utf-7"))
+
+
 def test_an_empty_file_is_utf_8() -> None:
     assert decode(b"") == DecodedScript("", "UTF-8")
 
