@@ -15,7 +15,13 @@ from routing.errors import InputError, join_bounded, quote
 from routing.groups import group_pairs
 from routing.importing.catalog import StandIns, TimeFormats
 from routing.importing.catalog.cell_values import UnknownTime
-from routing.importing.catalog.result_files import FoundResultSet, SourcesRead, find_result_sets, have_equal_rows
+from routing.importing.catalog.result_files import (
+    BrokenExport,
+    FoundResultSet,
+    SourcesRead,
+    find_result_sets,
+    have_equal_rows,
+)
 from routing.importing.catalog.typed_rows import PLAIN_TIMES, CatalogExport, export_of, find_lack
 from routing.importing.catalog.views import ASKED_QUEUE, OF_A_DATA_ROW, QUEUE, query_of
 from routing.importing.import_files import as_shown
@@ -326,7 +332,9 @@ def read_exports(paths: Sequence[str], options: FileOptions) -> tuple[CatalogExp
         result_sets, notes, lambda part: stand_ins[part.file], replace(options.times, is_lenient=True)
     )
     export.files_skipped = len(found.skipped)
-    export.unread = [note for note in found.broken if note not in unread_queues]
+    export.unread = [
+        note for note in found.skipped if isinstance(note, BrokenExport) and note not in unread_queues
+    ]
     for unread in unread_queues:
         # Its messages are not known, as those of an unreadable row are not.
         file, _, why = unread.partition(": ")

@@ -112,23 +112,21 @@ class FoundResultSet:
     rows: ResultSet
 
 
-class SourcesRead(NamedTuple):
-    """The result sets of files, the notes on these, and a sentence on each file of a folder that is skipped.
+class BrokenExport(str):
+    """A sentence on a file that seems to be an export, and is skipped."""
 
-    ``broken`` are the sentences on skipped files that seem to be exports.
-    """
+
+class SourcesRead(NamedTuple):
+    """The result sets of files, the notes on these, and a sentence on each file of a folder that is skipped."""
 
     sets: list[FoundResultSet]
     notes: list[str]
     skipped: list[str]
-    broken: list[str]
 
     def skip(self, file: FilePlace, why: str, *, is_export: bool) -> None:
         """Note a file of a folder that is not read."""
         sentence = f"{file}: not read, {why}"
-        self.skipped.append(sentence)
-        if is_export:
-            self.broken.append(sentence)
+        self.skipped.append(BrokenExport(sentence) if is_export else sentence)
 
 
 def read_sources(sources: Sequence[str], view: str | None, reach: Reach = on_this_disk) -> SourcesRead:
@@ -153,7 +151,7 @@ def find_result_sets(sources: Sequence[str], skipped: Collection[str] = ()) -> S
 def _find_in(
     places: Sequence[FilePlace], forced: CatalogView | None = None, skipped: Collection[str] = ()
 ) -> SourcesRead:
-    done = SourcesRead([], [], [], [])
+    done = SourcesRead([], [], [])
     for path in places:
         try:
             _read_all(path, forced, skipped, done)
