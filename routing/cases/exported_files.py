@@ -22,7 +22,7 @@ from routing.importing.catalog.result_files import (
     find_result_sets,
     have_equal_rows,
 )
-from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_lack
+from routing.importing.catalog.typed_rows import PLAIN_TIMES, CatalogExport, export_of, find_lack
 from routing.importing.catalog.views import ASKED_QUEUE, OF_A_DATA_ROW, QUEUE, query_of
 from routing.importing.import_files import as_shown
 from routing.importing.sql_projects import SUFFIX as _PROJECT
@@ -294,10 +294,6 @@ def unknown_message(message_id: str) -> InputError:
 
 
 _SCRIPT = ".sql"
-
-
-PLAIN_TIMES = TimeFormats()
-"""ISO 8601, and UTC where no zone is named."""
 
 
 @dataclass(frozen=True)

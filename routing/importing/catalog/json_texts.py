@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from typing import cast
 
@@ -149,43 +150,32 @@ def _without_objects(cells: tuple[object, ...]) -> tuple[object, ...]:
     return tuple(None if cell == {} else cell for cell in cells) if dict in map(type, cells) else cells
 
 
-class JsonReader:
-    """Reads the JSON documents of one file. Their rows share equal texts."""
+def _by_lines(rows: JsonRows, lines: Lines) -> JsonRows:
+    """Read one value a line; a line that is not JSON counts as a value that is not an object."""
+    for start in range(0, len(lines), _AT_ONCE):
+        chunk = lines[start : start + _AT_ONCE]
+        rows.add([number for number, _ in chunk], [value_of(line) for _, line in chunk])
+    return rows
 
-    def __init__(self, text: str) -> None:
-        # Half a character may be written as an escape.
-        self._is_plain = text.isascii() and "\\u" not in text
-        self._texts = SharedTexts()
 
-    def _rows(self) -> JsonRows:
-        return JsonRows(self._texts, is_plain=self._is_plain)
+def _whole(rows: JsonRows, text: str | None) -> JsonRows | None:
+    """Read all consecutive values, with or without commas; None where something else does.
 
-    def by_lines(self, lines: Lines) -> JsonRows:
-        """Read one value a line; a line that is not JSON counts as a value that is not an object."""
-        rows = self._rows()
-        for start in range(0, len(lines), _AT_ONCE):
-            chunk = lines[start : start + _AT_ONCE]
-            rows.add([number for number, _ in chunk], [value_of(line) for _, line in chunk])
-        return rows
-
-    def whole(self, text: str | None) -> JsonRows | None:
-        """Read all consecutive values, with or without commas; None where something else does.
-
-        The values in an array count each by itself, and so do the rows of ``FOR JSON …, ROOT('name')``.
-        """
-        if text is None:
-            return None
-        rows, arrays = self._rows(), list[int]()
-        try:
-            values, first = _values(text, arrays), 1
-            while chunk := list(islice(values, _AT_ONCE)):
-                rows.add(range(first, first + len(chunk)), chunk)
-                first += len(chunk)
-        except _NO_VALUE:
-            return None
-        if len(arrays) > 1:
-            rows.note_joined()
-        return rows
+    The values in an array count each by itself, and so do the rows of ``FOR JSON …, ROOT('name')``.
+    """
+    if text is None:
+        return None
+    arrays = list[int]()
+    try:
+        values, first = _values(text, arrays), 1
+        while chunk := list(islice(values, _AT_ONCE)):
+            rows.add(range(first, first + len(chunk)), chunk)
+            first += len(chunk)
+    except _NO_VALUE:
+        return None
+    if len(arrays) > 1:
+        rows.note_joined()
+    return rows
 
 
 def value_of(line: str) -> object:
@@ -333,13 +323,16 @@ def json_sets(text: str, file: str) -> list[ResultSet]:
 
     Objects may be broken into lines as by FOR JSON. Raises InputError if the text has no object.
     """
-    reader = JsonReader(text)
+    # Half a character may be written as an escape.
+    new_rows = partial(JsonRows, SharedTexts(), is_plain=text.isascii() and "\\u" not in text)
     rows: JsonRows | None = None
     for document in json_documents(text):
         if _is_nothing(document.lines):
             continue
         own_rows = (
-            reader.whole(joined(document.lines)) if document.is_for_json else _rows_of(reader, document.lines)
+            _whole(new_rows(), joined(document.lines))
+            if document.is_for_json
+            else _rows_of(new_rows, document.lines)
         )
         if own_rows is None:
             why = "the text below its header JSON_F52E2B61-… is not complete JSON"
@@ -362,12 +355,12 @@ def _is_nothing(lines: Lines) -> bool:
     return is_short and is_json_of_nothing("".join(line for _, line in lines))
 
 
-def _rows_of(reader: JsonReader, lines: Lines) -> JsonRows:
+def _rows_of(new_rows: Callable[[], JsonRows], lines: Lines) -> JsonRows:
     """Return the values of numbered lines: by lines where each is a value, else all of them as one text."""
     first = value_of(lines[0][1]) if lines and lines[0][1].lstrip().startswith("{") else None
     if not isinstance(first, (dict, ClashingObject)) or unwrapped(first) is not None:
-        whole = reader.whole("\n".join(line for _, line in lines))
-        whole = reader.whole(joined(lines)) if whole is None else whole
+        whole = _whole(new_rows(), "\n".join(line for _, line in lines))
+        whole = _whole(new_rows(), joined(lines)) if whole is None else whole
         if whole is not None:
             return whole
-    return reader.by_lines(lines)
+    return _by_lines(new_rows(), lines)

@@ -252,7 +252,8 @@ MARKER = "is_empty"
 """The key of a row that says no more than that a view was exported and is empty."""
 # Only the queries of this project add these.
 _EXTRAS = ("machine_name", "full_name", "listener_names", "port")
-_PLAIN_TIMES = TimeFormats()
+PLAIN_TIMES = TimeFormats()
+"""ISO 8601, and UTC where no zone is named."""
 _OPTIONS = {"instance_name": "--instance", "database_name": "--database", "exported_at": "--exported-at"}
 
 
@@ -303,7 +304,7 @@ def read_export(
     sources: Sequence[str],
     stand_ins: StandIns,
     view: str | None = None,
-    times: TimeFormats = _PLAIN_TIMES,
+    times: TimeFormats = PLAIN_TIMES,
     reach: Reach = on_this_disk,
 ) -> CatalogExport:
     """Read exports (docs/reference/exports.md) from this machine, or from where ``reach`` finds them.
@@ -320,7 +321,7 @@ def export_of(
     sets: Sequence[FoundResultSet],
     notes: list[str],
     stand_ins_of: Callable[[FoundResultSet], StandIns],
-    times: TimeFormats = _PLAIN_TIMES,
+    times: TimeFormats = PLAIN_TIMES,
 ) -> CatalogExport:
     """Convert result sets to an export. ``stand_ins_of`` returns the values for missing columns of each.
 

@@ -8,6 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from routing.importing.catalog.text_lines import cell_value, unquoted
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -53,7 +55,7 @@ class ResultFile:
         for row in rows:
             cells = [_cell(value) for value in row]
             if self.instance_name is None and self._instance_at is not None:
-                self.instance_name = _without_quotes(cells[self._instance_at])
+                self.instance_name = cell_value(cells[self._instance_at], padded=False)
             self._file.write(",".join(cells) + "\n")
             self._rows_of_set += 1
 
@@ -83,17 +85,8 @@ def _cell(value: object) -> str:
     if isinstance(value, UUID):
         return str(value).upper()
     text = str(value)
-    if not isinstance(value, str) or _is_quoted(text):
+    if not isinstance(value, str) or unquoted(text) is not None:
         return text
     if text in ("", "NULL") or text != text.strip() or not _SPECIAL.isdisjoint(text):
         return '"' + text.replace('"', '""') + '"'
     return text
-
-
-def _is_quoted(text: str) -> bool:
-    return len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1].replace('""', "")
-
-
-def _without_quotes(cell: str) -> str | None:
-    text = cell[1:-1].replace('""', '"') if _is_quoted(cell) else cell
-    return None if cell == "NULL" else text

@@ -15,7 +15,7 @@ from routing.advice.remedy import withhold_refused
 from routing.advice.stuck_messages import AdviceEstate
 from routing.advice.trouble import EstateTrouble, TroubleKind
 from routing.cases.evidence import FileEvidence, gather, try_scripts
-from routing.cases.exported_files import PLAIN_TIMES, FileOptions, no_queue
+from routing.cases.exported_files import FileOptions, no_queue
 from routing.cases.judged_questions import RemedyFacts
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import CheckedEstate, MessageResult, decide_all
@@ -23,6 +23,7 @@ from routing.cases.missing_knowledge import KnowledgeGap, gaps_on
 from routing.cases.near_misses import NearMiss
 from routing.cases.path_following import APART, follow_results
 from routing.importing.catalog import StandIns, TimeFormats
+from routing.importing.catalog.typed_rows import PLAIN_TIMES
 from routing.lint.catalogue import BY_CODE, Severity
 from routing.lint.file_linting import FileKnowledge
 from routing.lint.lint_estate import READ, LintFinding
