@@ -113,6 +113,9 @@ def test_a_statement_after_any_finished_batch_is_read(text: str) -> None:
 @LONG_ENOUGH
 @given(st.binary())
 def test_any_bytes_can_be_decoded(data: bytes) -> None:
+    if data.startswith((b"+/v8", b"+/v9", b"+/v+", b"+/v/")):
+        # These are the marks of UTF-7 (test_tsql_decoding).
+        return
     decoded = decode(data)
     assert decoded.unreadable == decoded.text.count("\ufffd") or decoded.encoding == "UTF-8"
     _read(decoded.text)
