@@ -316,6 +316,8 @@ WHERE_TO_LOOK: Mapping[StatusTrouble, str] = {
     StatusTrouble.TARGET_BROKER_OFF: _TARGET_STATE,
     StatusTrouble.TARGET_DATABASE_CLOSED: _TARGET_STATE,
     StatusTrouble.TARGET_FULL: "`log_reuse_wait_desc` in `sys.databases`, and the files of the target's database",
+    StatusTrouble.TARGET_DAMAGED: "`msdb.dbo.suspect_pages`, and the error log of the target's server",
+    StatusTrouble.NO_MEMORY: "`sys.dm_os_process_memory`, and the error log of the target's server",
     StatusTrouble.TARGET_EXCEPTION: "the error that the text names",
     StatusTrouble.CONTRACT_NOT_TAKEN: "`sys.service_contracts` and `sys.service_contract_usages` of the target",
     StatusTrouble.LICENSE: "`SERVERPROPERTY('Edition')` of both instances",

@@ -98,6 +98,7 @@ def test_every_key_of_json_is_documented(tmp_path: Path, capsys: pytest.CaptureF
     assert cli.main(["lint", str(tmp_path), "--format", "json"]) == 0
     done = json.loads(capsys.readouterr().out)
     assert tuple(done) == (
-        *("findings", "suppressed", "not_judged", "not_known", "rejected", "not_taken", "left_out", "notes"),
+        *("findings", "suppressed", "not_judged", "not_known", "rejected", "not_taken", "unread", "left_out"),
+        "notes",
     )
     assert [key for key in done if f"`{key}`" not in JSON_KEYS] == []
