@@ -15,7 +15,6 @@ from routing.cases.server_evidence import NO_EVIDENCE, ServerEvidence, collect_e
 from routing.cases.server_facts import is_endpoint
 from routing.errors import InputError, join_bounded, quote
 from routing.importing.catalog import CatalogExport, StandIns, cover
-from routing.importing.catalog.replicas import leave_copies_out
 from routing.importing.catalog.views import QUEUE
 from routing.importing.covered_rows import CoveredRows, Doubt, ImportResult, Unit
 from routing.importing.import_faults import find_exports_to_come, find_scripts_to_come
@@ -260,7 +259,6 @@ def weigh(
     doubts = {view: frozenset(doubts_of_view) for view, doubts_of_view in export.doubts.items()}
     notes = _note_future_times(export, scripts, options)
     refused_messages = export.rejected_of[QUEUE]
-    leave_copies_out(export)
     covered = cover(export, NameSpelling(), options.addresses)
     if export.rows and not covered.instances:
         raise no_row(covered.rejected)
@@ -326,9 +324,9 @@ def try_scripts(
 
 
 def _known_instances(evidence: FileEvidence, options: FileOptions) -> KnownInstances:
-    given = options.stand_ins.instance_name
+    named_instance = options.stand_ins.instance_name
     instances = {row["instance_name"]: row["addresses"] or () for row in evidence.rows["instances"]}
-    return instances if given is None else {given: (), **instances}
+    return instances if named_instance is None else {named_instance: (), **instances}
 
 
 def _of_exports(

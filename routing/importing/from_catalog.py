@@ -15,7 +15,6 @@ from routing.importing import import_order, stored_tables
 from routing.importing.catalog import CatalogExport, cover
 from routing.importing.catalog.conversation_rows import reject_without_endpoint
 from routing.importing.catalog.covering import MONITORS, SEEN_VIEWS
-from routing.importing.catalog.replicas import leave_copies_out
 from routing.importing.catalog.views import EVIDENCE
 from routing.importing.completing import complete_imports, note_events
 from routing.importing.covered_rows import ON, CoveredRows, ImportResult, Unit, line_order, list_some, unit_of
@@ -65,19 +64,18 @@ def import_export(
     if "databases" in export.rows:
         # Of databases that are gone nothing stays.
         optional += tuple(key for key in SEEN_VIEWS.values() if key not in seen_keys)
-    leave_copies_out(export)
-    _leave_evidence_out(export, seen_keys)
+    leaves_out = _find_unneeded(export, seen_keys)
     with nullcontext() if dry_run else stored_tables.only_import(config, now):
         progress("reading the tables")
         earlier = complete_imports(opener, config, is_dry_run=dry_run, drops=drop_unfinished)
         store = stored_tables.open_stored(opener, config, keys, optional)
-        done = _bring_export(store, export, now, addresses, dry_run, progress)
+        done = _bring_export(store, export, now, addresses, leaves_out, dry_run, progress)
     done.notes[:0] = [*earlier.notes, *note_events(earlier)]
     return done
 
 
-def _leave_evidence_out(export: CatalogExport, seen_keys: Collection[str]) -> None:
-    """Remove the views that no table needs from an export, with a note.
+def _find_unneeded(export: CatalogExport, seen_keys: Collection[str]) -> list[str]:
+    """Return the views of an export that no table needs, and note them.
 
     ``seen_keys`` are the written tables of statuses, queues and endpoints.
 
@@ -86,11 +84,10 @@ def _leave_evidence_out(export: CatalogExport, seen_keys: Collection[str]) -> No
     stored_views = {view for view, key in SEEN_VIEWS.items() if key in seen_keys}
     stored_views |= {MONITORS} if "queues" in seen_keys else set()
     views = [view for view in export.rows if view in EVIDENCE and view not in stored_views]
-    for view in views:
-        del export.rows[view]
     if views:
         named = join_bounded([f"sys.{view}" for view in views], "view")
         export.notes.append(f"{named}: not imported; check reads it, and resolve does not need it")
+    return views
 
 
 def _bring_export(
@@ -98,11 +95,13 @@ def _bring_export(
     export: CatalogExport,
     now: datetime,
     addresses: Sequence[str],
+    leaves_out: Collection[str],
     dry_run: bool,
     progress: Callable[[str], None],
 ) -> ImportResult:
     stored = {key: store.rows(key) for key in ("databases", "instances")}
-    covered = cover(export, NameSpelling.of_tables(stored["instances"], stored["databases"]), addresses)
+    spelling = NameSpelling.of_tables(stored["instances"], stored["databases"])
+    covered = cover(export, spelling, addresses, leaves_out)
     covered.units.pop(MONITORS, None)
     reject_without_endpoint(covered)
     names = {"instance_name": covered.instances}

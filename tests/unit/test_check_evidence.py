@@ -98,17 +98,24 @@ def replica(folder: Path, instance: str, port: int, broker: str, *, is_open: boo
     )
 
 
-@pytest.mark.parametrize(("roles", "counted"), [(("PRIMARY", "SECONDARY"), 1), ((None, None), 2)])
+@pytest.mark.parametrize(
+    ("roles", "spelling", "counted"),
+    [
+        (("PRIMARY", "SECONDARY"), "Orders", 1),
+        (("PRIMARY", "SECONDARY"), "ORDERS", 1),
+        ((None, None), "Orders", 2),
+    ],
+)
 def test_messages_of_a_readable_secondary_are_counted_and_imported_once(
-    tmp_path: Path, roles: tuple[str | None, str | None], counted: int
+    tmp_path: Path, roles: tuple[str | None, str | None], spelling: str, counted: int
 ) -> None:
     for name, role in zip(("NODEA", "NODEB"), roles, strict=True):
         orders = {**database("Orders", "0d0d0d0d"), "group_database_id": GROUP}
         views: dict[str, Any] = {
             "databases": [database("msdb", "d4d4d4d4", 4), orders],
             "service_broker_endpoints": [broker_endpoint(name)],
-            "conversation_endpoints": {"Orders": [endpoint(number, state="CD") for number in range(600)]},
-            "transmission_queue": {"Orders": [waiting(1, "//stock")]},
+            "conversation_endpoints": {spelling: [endpoint(number, state="CD") for number in range(600)]},
+            "transmission_queue": {spelling: [waiting(1, "//stock")]},
             "routes": {"msdb": [], "Orders": [route("ToStock", "//stock", "TCP://stock:4022")]},
             "services": {"msdb": [], "Orders": [{"name": "//from"}]},
             "availability_replicas": [{"replica_server_name": name, "role_desc": role, "is_local": 1}],

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from routing.errors import InputError
 from routing.importing.catalog import conversation_rows
+from routing.importing.catalog.replicas import leave_copies_out
 from routing.importing.catalog.typed_rows import MARKER, CatalogExport, keep_latest
 from routing.importing.covered_rows import ON, CoveredRows, Unit, unit_of
 from routing.importing.spelling import NameSpelling
@@ -81,17 +82,23 @@ _COLUMNS = {
 }
 
 
-def cover(export: CatalogExport, spelling: NameSpelling, addresses: Sequence[str] = ()) -> CoveredRows:
+def cover(
+    export: CatalogExport, spelling: NameSpelling, addresses: Sequence[str] = (), leaves_out: Collection[str] = ()
+) -> CoveredRows:
     """Build the rows of the tables that an export covers (docs/how-to/import.md).
 
     Names are spelled as in the tables (``spelling``), or else as in the export's own sys.databases. ``addresses``
-    are the values of ``--address``. Raises InputError if these could belong to several instances.
+    are the values of ``--address``. No table needs the views in ``leaves_out``. Raises InputError if the addresses
+    could belong to several instances.
     """
     keep_latest(export)
     covered = CoveredRows(
         rejected=export.rejected, rejected_of=export.rejected_of, notes=export.notes, doubts=export.doubts
     )
     _spell(export, spelling)
+    leave_copies_out(export)
+    for view in leaves_out:
+        del export.rows[view]
     for view, rows in export.rows.items():
         units = covered.units.setdefault(view, {})
         units.update((unit_of(row), row["exported_at"]) for row in rows)

@@ -7,12 +7,12 @@ from functools import cached_property
 
 from routing.errors import quote
 from routing.groups import group_pairs
-from routing.importing.catalog.typed_rows import MARKER, CatalogExport, keep_latest
+from routing.importing.catalog.typed_rows import MARKER, CatalogExport
 from routing.importing.catalog.views import QUEUE
 from routing.importing.covered_rows import Unit, unit_of
 from routing.terms import ZERO_GUID, TableRow
 
-_SHARED = (QUEUE, "service_queues", "endpoint_counts")
+_SHARED = frozenset([QUEUE, "service_queues", "endpoint_counts"])
 
 
 class Replicas:
@@ -39,17 +39,20 @@ class Replicas:
         return {unit: primary for units, primary in of_groups for unit in units}
 
     @cached_property
-    def closed(self) -> Collection[str]:
+    def closed(self) -> frozenset[str]:
         """The instances with a database of a group that cannot be read there."""
-        return {row["instance_name"] for row in self._databases_in_groups if not is_readable(row)}
+        return frozenset(row["instance_name"] for row in self._databases_in_groups if not is_readable(row))
+
+    @cached_property
+    def _opened(self) -> frozenset[str]:
+        return frozenset(row["instance_name"] for row in self._databases_in_groups) - self.closed
 
     def find_primary(self, names: Collection[str]) -> str | None:
         """Return the primary replica by role, or else the only replica with open databases."""
         by_role = [name for name in names if self.roles.get(name) == "PRIMARY"]
         if len(by_role) == 1:
             return by_role[0]
-        holding = {row["instance_name"] for row in self._databases_in_groups}.intersection(names)
-        opened = [name for name in holding - {*self.closed} if self.roles.get(name) != "SECONDARY"]
+        opened = [name for name in self._opened.intersection(names) if self.roles.get(name) != "SECONDARY"]
         return opened[0] if len(opened) == 1 else None
 
     def find_copies(self, units: Collection[Unit]) -> list[Unit]:
@@ -73,14 +76,13 @@ def is_readable(row: TableRow) -> bool:
 
 def leave_copies_out(export: CatalogExport) -> None:
     """Remove the messages and queues of secondary replicas that the primary's export has, with a note."""
-    keep_latest(export)
     units = {unit_of(row) for row in export.rows.get(QUEUE, ())}
-    copies = Replicas(export.rows).find_copies(units)
-    for view in _SHARED if copies else ():
-        rows = export.rows.get(view, [])
+    copies = dict.fromkeys(Replicas(export.rows).find_copies(units))
+    for view in export.rows.keys() & _SHARED if copies else ():
+        rows = group_pairs((unit_of(row) in copies, row) for row in export.rows[view])
         # A marker keeps the database among those that the view was exported of.
-        markers = {unit_of(row): {**row, MARKER: True} for row in rows if unit_of(row) in copies}
-        export.rows[view] = [*(row for row in rows if unit_of(row) not in copies), *markers.values()]
+        last_rows = {unit_of(row): row for row in rows.get(True, ())}.values()
+        export.rows[view] = [*rows.get(False, ()), *({**row, MARKER: True} for row in last_rows)]
     for instance, database in copies:
         place = f"{quote(instance)}, database {quote(database or '')}"
         export.notes.append(f"{place} is a secondary replica: its messages are counted once, at the primary")
