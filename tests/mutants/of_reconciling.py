@@ -86,7 +86,7 @@ MUTANTS = (
         "right-again-is-a-change",
         "a route changed where what was right was not seen again",
         "if _observed_facts(earlier.answers) not in facts_seen_again and",
-        "if _observed_facts(earlier.answers) in again or",
+        "if _observed_facts(earlier.answers) in facts_seen_again or",
     ),
     _room(
         "cause_search",
