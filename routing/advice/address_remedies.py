@@ -12,7 +12,6 @@ from routing.advice.status_facts import ReportedStatus
 from routing.advice.stuck_messages import StuckMessage, UsedRoute
 from routing.advice.trouble_catalogue import REASONS
 from routing.cases.estate_addresses import TargetAddress
-from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named
 from routing.rules import text
 from routing.rules.estate import AddressKind, EstateRoute, SqlInstance
@@ -34,6 +33,7 @@ AUTO_CREATED = "AutoCreatedLocal"
 _OWN_ADDRESS = (
     "SELECT SERVERPROPERTY('MachineName'), port FROM sys.tcp_endpoints WHERE type_desc = 'SERVICE_BROKER';"
 )
+_TO_LOCAL = statements.with_clause(address=LOCAL_ADDRESS)
 _DEFAULT_RISK = "Other services at that address lose their route: first give each its own route."
 
 
@@ -46,18 +46,17 @@ def deliver_here(stuck: StuckMessage) -> Remedy | None:
         return None
     place = stuck.place(search.scope)
     is_loop = stuck.verdict.reason is Reason.ROUTING_LOOP
-    is_only_here = not any(name != stuck.instance for name, _ in stuck.estate.instances.holders_of(stuck.service))
-    is_wrong = is_loop or (is_only_here and route is not None and route.service == stuck.service)
-    is_wrong = is_wrong or (route is not None and is_default(route.name))
-    if route is not None and route.kind is AddressKind.NETWORK and is_wrong:
+    is_only_here = stuck.instances.instances_with(stuck.service, None) <= {stuck.instance}
+    if (
+        route is not None
+        and route.kind is AddressKind.NETWORK
+        and (is_loop or is_default(route.name) or (is_only_here and route.service == stuck.service))
+    ):
         cause = (
             f"Route {named(route.name)} of {named(search.scope)} leads to {named(route.address)}, but the service"
             f" is in {named(destination)} of this instance."
         )
-        clause, action = (
-            statements.with_clause(address=LOCAL_ADDRESS),
-            "Correct the route: its address must be LOCAL.",
-        )
+        clause, action = _TO_LOCAL, "Correct the route: its address must be LOCAL."
         return correct_route(place, route.name, clause, cause, action, confidence=Confidence.CERTAIN)
     cause = (
         f"The service is in {named(destination)} of this instance, but no LOCAL route of {named(search.scope)}"
@@ -65,7 +64,7 @@ def deliver_here(stuck: StuckMessage) -> Remedy | None:
     )
     names_in_use = stuck.sql_instance.route_names.get(search.scope, frozenset())
     if search.step is MatchingStep.NO_MATCH and text.collated(AUTO_CREATED) not in names_in_use:
-        created = statements.create_route(AUTO_CREATED, statements.with_clause(address=LOCAL_ADDRESS))
+        created = statements.create_route(AUTO_CREATED, _TO_LOCAL)
         action = "Create the LOCAL route that SQL Server makes with a database, and that somebody dropped."
         return ready(place, cause, (action,), created)
     broker = None if route is None else route.broker
@@ -86,7 +85,7 @@ def restore_default(use: UsedRoute) -> Remedy | None:
     LOCAL cannot have one (error 9743).
     """
     estate, address, service, place, route = use
-    sender = estate.instances.get(place.instance) or SqlInstance(place.instance)
+    sender = estate.find_instance(place.instance)
     if address is None or place.database is None or not is_default(route):
         return None
     if any(owner.holders_of(service) for owner in estate.network.owners(address, sender)):
@@ -98,15 +97,15 @@ def restore_default(use: UsedRoute) -> Remedy | None:
         f"Somebody altered route {named(route)} of {named(place.database)}: it leads to {named(address)}, and"
         f" takes all messages without another route, such as those for {named(service)}."
     )
-    restored = statements.alter_route(route, statements.with_clause(address=LOCAL_ADDRESS))
+    restored = statements.alter_route(route, _TO_LOCAL)
     risk, altered = _DEFAULT_RISK, AlteredRoute(route)
     restoring = f"Let {named(route)} lead to LOCAL again."
     if sender.holders_of(service):
         return ready(
             place, cause, (restoring,), restored, risk=risk, confidence=Confidence.LIKELY, altered=altered
         )
-    holders = sorted({name for name, _ in estate.instances.holders_of(service)})
-    chosen = estate.addresses.choose(holders[0], sender) if len(holders) == 1 else None
+    holders = estate.instances.instances_with(service, None)
+    chosen = estate.addresses.choose(next(iter(holders)), sender) if len(holders) == 1 else None
     clause = _options(service, address=chosen)
     in_use = sender.route_names.get(place.database, frozenset())
     created = statements.create_route(
@@ -343,13 +342,10 @@ def _with_address(
     altered: AlteredRoute | None = None,
 ) -> Remedy:
     """Build a remedy that is complete if its address is certain. Otherwise the reader must check the address."""
-    place = stuck.place(database)
-    if address is None:
-        return to_fill_in(place, cause, actions, line, altered=altered)
-    if address.is_certain:
-        return ready(place, cause, actions, line, altered=altered)
-    check = check_short_name(address.written, stuck.instance)
-    return to_fill_in(place, cause, (*actions, check), line, altered=altered)
+    if address is not None and not address.is_certain:
+        actions = (*actions, check_short_name(address.written, stuck.instance))
+    build = ready if address is not None and address.is_certain else to_fill_in
+    return build(stuck.place(database), cause, actions, line, altered=altered)
 
 
 def check_short_name(address: str, instance: str) -> str:
@@ -362,8 +358,8 @@ def check_short_name(address: str, instance: str) -> str:
 
 def ask_for_address(holder: str | None, service: str, broker: str | None) -> str:
     """Return the action that finds the address of an instance: the query, and the server to run it on."""
-    bound = "" if broker is None else f" with service_broker_guid {broker} in sys.databases"
-    where = f"the server that holds {named(service)}{bound}" if holder is None else named(holder)
+    with_broker = "" if broker is None else f" with service_broker_guid {broker} in sys.databases"
+    where = f"the server that holds {named(service)}{with_broker}" if holder is None else named(holder)
     return f"Run this on {where}: {_OWN_ADDRESS}"
 
 
@@ -398,12 +394,11 @@ def _enable_there(stuck: StuckMessage) -> tuple[str, ...]:
     return (f"Enable the broker of {named(off[0])} there too: it is off.",) if off else ()
 
 
-def correct_managed_port(
-    server: ServerEvidence, sender: RemedyPlace, route: str | None, address: str | None
-) -> Remedy | None:
+def correct_managed_port(use: UsedRoute) -> Remedy | None:
     """Advise on a route from a Managed Instance to no other one, or to another one with a port other than 4022."""
+    estate, address, _, sender, route = use
     host = text.host(address)
-    if not server.is_managed(sender.instance) or host is None:
+    if not estate.server.is_managed(sender.instance) or host is None:
         return None
     if not host.endswith(_MANAGED_HOST):
         return _reach_managed(sender)
@@ -420,8 +415,7 @@ def refuse_on_managed(status: ReportedStatus) -> Remedy | None:
     """Explain that a Managed Instance has no endpoint to change, or return None for other instances."""
     if not status.server.is_managed(status.instance):
         return _refuse_far_managed(status)
-    sender = status.route_place
-    return correct_managed_port(status.server, sender, status.route, status.address) or _reach_managed(sender)
+    return correct_managed_port(status.on_route) or _reach_managed(status.route_place)
 
 
 def _reach_managed(sender: RemedyPlace) -> Remedy:

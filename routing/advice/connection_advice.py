@@ -95,8 +95,8 @@ def start_listening(status: ReportedStatus) -> Remedy:
     target = status.find_peer()
     if target is None:
         actions = (*entry.actions, "The statements are for the other side, which these exports do not name.")
-        found = server_remedies.listen_at_holder(status) or server_remedies.lead_to_holder(status)
-        return found or to_fill_in(RemedyPlace(status.instance, MASTER), cause, actions, _LIST_ENDPOINTS, _START)
+        remedy = server_remedies.listen_at_holder(status) or server_remedies.lead_to_holder(status)
+        return remedy or to_fill_in(RemedyPlace(status.instance, MASTER), cause, actions, _LIST_ENDPOINTS, _START)
     place = RemedyPlace(target.name, MASTER)
     if status.has_no_endpoint(target.name):
         lacking = (
@@ -408,7 +408,7 @@ def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:
 
 
 def _find_lost_owner(status: ReportedStatus) -> RemedyPlace | None:
-    """Return the database whose owner is lost by the export: that in the text, the target's or the sender's."""
+    """Return the first database without an owner in the export: the one in the text, the target or the sender."""
     places = filter(None, (_database_in_text(status), status.find_target(), status.place))
     with_facts = ((place, status.server.database(*place)) for place in places)
     return next((place for place, facts in with_facts if facts is not None and facts.has_lost_owner), None)

@@ -269,8 +269,7 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
         confidence=Confidence.LIKELY,
     )
     subject = f"{count(total, 'conversation endpoint')} that are over and stay"
-    leak = replace(remedy, discards_messages=cleanup)
-    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, total, leak)
+    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, total, remedy)
 
 
 def _ending_actions(inbound: int, outbound: int) -> Iterator[str]:
@@ -296,17 +295,16 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
             if login in granted or pasted is None or name is None:
                 continue
             if is_anonymous(login):
-                accounts = unite_accounts(server, instance, None)
-                yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, accounts)
-                continue
-            remedy = ready(
-                RemedyPlace(instance, MASTER),
-                f"Login {named(login)} has no CONNECT permission on the endpoint of {named(instance)}.",
-                (quote_log(instance, line), "Grant it CONNECT."),
-                f"GRANT CONNECT ON ENDPOINT::{name} TO {pasted};",
-                risk=risk_of_connect(login),
-                confidence=Confidence.LIKELY,
-            )
+                remedy = unite_accounts(server, instance, None)
+            else:
+                remedy = ready(
+                    RemedyPlace(instance, MASTER),
+                    f"Login {named(login)} has no CONNECT permission on the endpoint of {named(instance)}.",
+                    (quote_log(instance, line), "Grant it CONNECT."),
+                    f"GRANT CONNECT ON ENDPOINT::{name} TO {pasted};",
+                    risk=risk_of_connect(login),
+                    confidence=Confidence.LIKELY,
+                )
             yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, remedy)
 
 

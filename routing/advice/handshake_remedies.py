@@ -208,7 +208,7 @@ def compare_certificates(server: ServerEvidence, sender: str, peer: str | None) 
 def _renew(
     server: ServerEvidence, holder: str, partner: str | None, trouble: StatusTrouble | None = None
 ) -> Remedy:
-    """Advise another certificate for the endpoint of ``holder``; its partner gets the public part.
+    """Advise another certificate for the endpoint of ``holder``. Its partner gets the public part.
 
     ``trouble`` is that of the status, which counts if the certificate was not exported.
     """

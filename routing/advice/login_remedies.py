@@ -12,6 +12,7 @@ from dataclasses import replace
 from routing.advice import handshake_remedies, statements
 from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.send_remedies import EVERYBODY
 from routing.advice.server_remedies import name_endpoint
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_trouble
@@ -23,7 +24,6 @@ from routing.importing.catalog.conversation_rows import error_number
 from routing.render.phrases import join_words, named, quote_log
 from routing.rules import text
 
-_EVERYBODY = "public"
 _LOGIN_ATTEMPTS = (28047, 28048)
 _CONNECT_RISK = "The login can then connect to the endpoint."
 _OF_BROKER = "Service Broker"
@@ -102,13 +102,13 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
     line = None if pasted_login is None else f"GRANT CONNECT ON ENDPOINT::{pasted} TO {pasted_login};"
     build = to_fill_in if login is None or "<" in pasted else ready
     granted, all_denied = grants or Grants()
-    denied = [name for name in all_denied if name in (login, _EVERYBODY)]
+    denied = [name for name in all_denied if name in (login, EVERYBODY)]
     if denied:
         cause = f"CONNECT on {at} is denied to {join_words(map(named, denied))}, and a denial beats every grant."
         revoked = statements.identifier(denied[0])
         lines = (None if revoked is None else f"REVOKE CONNECT ON ENDPOINT::{pasted} FROM {revoked};", line)
         return build(place, cause, ("Take the denial back, and grant CONNECT to the login.",), *lines)
-    if login in granted or (login is not None and _EVERYBODY in granted):
+    if login in granted or (login is not None and EVERYBODY in granted):
         cause = f"{subject} has CONNECT on {at} by this export: the cause is another one."
         actions = (
             "If somebody granted it after the message failed, wait: SQL Server tries again by itself.",
@@ -126,7 +126,7 @@ def grant_connect(status: ReportedStatus) -> Remedy | None:
 
 def risk_of_connect(login: str | None) -> str:
     """Return the risk of a login's CONNECT on an endpoint."""
-    return "Every login can then connect to the endpoint." if login == _EVERYBODY else _CONNECT_RISK
+    return "Every login can then connect to the endpoint." if login == EVERYBODY else _CONNECT_RISK
 
 
 def open_endpoint(status: ReportedStatus) -> Remedy | None:
@@ -171,12 +171,12 @@ def explain_logon(status: ReportedStatus) -> Remedy | None:
 
 
 def is_anonymous(login: str | None) -> bool:
-    """Return True for the login of a connection whose account Windows could not prove."""
+    """Return True if Windows could not prove the account of a connection, and logged it in as anonymous."""
     return login is not None and text.fold(login.rpartition("\\")[2]) == _ANONYMOUS
 
 
 def unite_accounts(server: ServerEvidence, instance: str, peer: str | None) -> Remedy:
-    """Advise accounts, or certificates, by which two instances can prove to each other who they are."""
+    """Advise accounts or certificates with which two instances can authenticate each other."""
     other = "the other side" if peer is None else named(peer)
     cause = f"Windows refuses the account with which {named(instance)} and {other} connect to each other."
     actions = (
@@ -207,7 +207,7 @@ def _lacks_connect(status: ReportedStatus, instance: str, login: str) -> bool:
     grants = status.server.connect_grants(instance)
     if grants is None:
         return False
-    names = {login, _EVERYBODY}
+    names = {login, EVERYBODY}
     return not names.isdisjoint(grants.denied) or names.isdisjoint(grants.granted)
 
 

@@ -227,11 +227,9 @@ def _remedies_of(
     if before is not None:
         route, source = before.verdict.route_name, RemedyPlace(before.instance, before.scope)
         use = UsedRoute(estate, before.verdict.address, stuck.service, source, route)
-        at_replica = leave_replica(use, stuck.instance) or (
-            restore_default(use)
-            if possible_path.is_return
-            else restore_default(use) or lead_to_principal(estate, stuck.instance, before)
-        )
+        at_replica = leave_replica(use, stuck.instance) or restore_default(use)
+        if at_replica is None and not possible_path.is_return:
+            at_replica = lead_to_principal(estate, stuck.instance, before)
         if at_replica is not None:
             yield stuck, at_replica
             return

@@ -1,4 +1,4 @@
-"""Remedies: the cause, the actions and the T-SQL to paste, with its place, risk and confidence."""
+"""Define remedies: a cause, actions, and T-SQL to paste with its place, risk and confidence."""
 
 from __future__ import annotations
 

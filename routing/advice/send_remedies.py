@@ -1,4 +1,4 @@
-"""Advise on SEND: who sends in the target's database, and who may send to its service."""
+"""Advise on the permission SEND of the user who sends in the target's database."""
 
 from __future__ import annotations
 

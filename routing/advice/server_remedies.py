@@ -291,13 +291,12 @@ def listen_at_holder(status: ReportedStatus) -> Remedy | None:
 
 def find_holder(status: ReportedStatus) -> str | None:
     """Return the only known instance with the service beside the sender's, or None."""
-    holders = {name for name, _ in status.estate.instances.holders_of(status.service, status.broker)}
-    holders.discard(status.instance)
-    return holders.pop() if len(holders) == 1 else None
+    holders = status.estate.instances.instances_with(status.service, status.broker) - {status.instance}
+    return next(iter(holders)) if len(holders) == 1 else None
 
 
 def free_endpoint(server: ServerEvidence, instance: str) -> Remedy | None:
-    """Advise another port for an endpoint whose instance logged that it cannot listen there."""
+    """Advise another port for an endpoint if another process uses its port, by the error log."""
     lines = [
         line
         for line in server.log_lines(instance, "Service Broker", _PORT_IN_USE)
@@ -322,29 +321,32 @@ def lead_to_holder(status: ReportedStatus) -> Remedy | None:
     """Advise ALTER ROUTE to the instance with the service, if no known instance has the route's address."""
     if status.supposed is None or status.address is None or is_ip(text.host(status.address)) or status.find_peer():
         return None
-    holder, is_unnamed = find_holder(status), status.trouble is StatusTrouble.NAME_NOT_RESOLVED
+    is_unnamed = status.trouble is StatusTrouble.NAME_NOT_RESOLVED
     if len(status.supposed.addresses) > 1 and not is_unnamed:
         return None
-    address = None if holder is None else status.estate.find_endpoint_address(holder)
-    found = f"The service is in {named(holder)}, which the route does not name by its host and port."
-    if address is None:
-        address = _find_other_address(status)
-        found = f"Another route for the service leads to {named(address)}."
-    if address is None and not is_unnamed:
+    holder = find_holder(status)
+    at_holder = None if holder is None else status.estate.find_endpoint_address(holder)
+    address = at_holder or _find_other_address(status)
+    if is_unnamed:
+        why = "The sending server cannot resolve the host name in"
+        actions = [f"Correct route {named(status.route)}, or the name in the DNS."]
+    elif address is not None:
+        why = "Nothing answers at"
+        actions = [f"Correct route {named(status.route)} if its host is another one.", *status.entry.actions]
+    else:
         return None
     if address is None:
-        found = f"These exports do not show the address of {named(holder or status.service)}."
-    why = "The sending server cannot resolve the host name in" if is_unnamed else "Nothing answers at"
-    actions = [f"Correct route {named(status.route)}, or the name in the DNS."]
-    if not is_unnamed:
-        actions = [f"Correct route {named(status.route)} if its host is another one.", *status.entry.actions]
-    if address is None:
+        source = f"These exports do not show the address of {named(holder or status.service)}."
         actions.append(ask_for_address(holder, status.service, status.broker))
+    elif at_holder is None:
+        source = f"Another route for the service leads to {named(address)}."
+    else:
+        source = f"The service is in {named(holder)}, which the route does not name by its host and port."
     return correct_route(
         status.route_place,
         status.route,
         statements.lead_to(None, None) if address is None else statements.with_clause(address=address),
-        f"{why} {named(status.address)}. {found}",
+        f"{why} {named(status.address)}. {source}",
         *actions,
         is_open=address is None or not is_unnamed,
     )
@@ -355,8 +357,8 @@ def _find_other_address(status: ReportedStatus) -> str | None:
     routes = (
         route
         for instance in status.estate.instances.values()
-        for by_service in instance.routes.values()
-        for route in by_service.get(status.service, ())
+        for database in instance.routes
+        for route in instance.naming(database, status.service)
     )
     addresses = {
         route.compared: route.address
@@ -376,7 +378,7 @@ def lead_from_loopback(use: UsedRoute) -> Remedy | None:
     sender_instance = estate.instances.get(sender.instance)
     if address is None or sender_instance is None or text.host(address) not in _OWN_MACHINE:
         return None
-    holders = {name for name, _ in estate.instances.holders_of(service)}
+    holders = estate.instances.instances_with(service, None)
     other_owners = [
         owner for owner in estate.network.owners(address, sender_instance) if owner.name != sender_instance.name
     ]
@@ -506,7 +508,7 @@ def leave_secondary(status: ReportedStatus, place: RemedyPlace) -> Remedy | None
 
 
 def _leave_database(place: RemedyPlace, use: UsedRoute) -> Remedy:
-    """Advise a route to the listener, whose name is not known, of the group of a secondary replica."""
+    """Advise to lead messages for a secondary replica to the listener of its group, whose name is not known."""
     _, address, _, sender, route = use
     cause = (
         f"{named(place.database)} of {named(place.instance)} is a secondary replica of an availability group,"

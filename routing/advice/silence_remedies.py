@@ -54,6 +54,11 @@ class SilentMessages:
     address: str | None = None
     from_service: str | None = None
 
+    @property
+    def on_route(self) -> UsedRoute:
+        """The use of the route."""
+        return UsedRoute(self.estate, self.address, self.service, self.sender, self.route)
+
 
 def find_causes(silent: SilentMessages) -> list[Remedy]:
     """Return the remedies for the causes in the target's views. Without such causes the list is empty."""
@@ -62,20 +67,18 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
     if thrown_away is not None:
         return [thrown_away]
     if target is None or target.database is None:
-        route = silent.sender, silent.route, silent.address
-        at_address = correct_managed_port(silent.estate.server, *route) or _look_at_address(silent)
+        at_address = correct_managed_port(silent.on_route) or _look_at_address(silent)
         return [] if at_address is None else [at_address]
     server = silent.estate.server
     queue, arrived = server.queue_of(*target, silent.service), has_arrived(silent)
     is_direct = [owner.name for owner in _owners(silent)] == [target.instance] != [silent.sender.instance]
     sent = silent.sender, target, silent.service, silent.from_service
-    use = UsedRoute(silent.estate, silent.address, silent.service, silent.sender, silent.route)
     remedies = (
-        leave_replica(use, target.instance) if is_direct else None,
+        leave_replica(silent.on_route, target.instance) if is_direct else None,
         None if queue is None else turn_on(server, target, queue, silent.service),
         open_database(server, target),
         own_database(server, target),
-        correct_managed_port(server, silent.sender, silent.route, silent.address),
+        correct_managed_port(silent.on_route),
         _mend_endpoints(silent, target) if is_direct and not arrived else None,
         link_express(server, silent.sender.instance, target.instance),
         None if arrived else grant_missing_send(server, *sent),
@@ -123,9 +126,8 @@ def say_outdated(silent: SilentMessages, instance: str) -> Remedy:
 
 def _look_at_address(silent: SilentMessages) -> Remedy | None:
     """Return the remedy for an address of a secondary replica, a closed database or another instance."""
-    estate, owners = silent.estate, _owners(silent)
+    estate, owners, use = silent.estate, _owners(silent), silent.on_route
     without_service = [owner.name for owner in owners if not owner.holders_of(silent.service)]
-    use = UsedRoute(estate, silent.address, silent.service, silent.sender, silent.route)
     at_owners = chain(
         (leave_replica(use, owner.name) for owner in owners),
         (open_holder(estate.server, name, silent.service) for name in without_service),
@@ -175,11 +177,10 @@ def _mend_endpoints(silent: SilentMessages, target: RemedyPlace) -> Remedy | Non
 
 def _owners(silent: SilentMessages) -> list[SqlInstance]:
     """Return the instances that listen at the address, or else the only one on its machine."""
-    estate, sender = silent.estate, silent.sender
+    estate = silent.estate
     if silent.address is None:
         return []
-    sending_instance = estate.instances.get(sender.instance) or SqlInstance(sender.instance)
-    owners = estate.network.owners(silent.address, sending_instance)
+    owners = estate.network.owners(silent.address, estate.find_instance(silent.sender.instance))
     on_machine = None if owners else estate.find_instance_of_host(silent.address)
     return [*owners, *([] if on_machine is None else [on_machine])]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from routing.advice import connection_advice, dialog_remedies
 from routing.advice.address_remedies import restore_default
@@ -111,8 +112,6 @@ def says_otherwise(status: ReportedStatus) -> bool:
 def _needs_answer(case: MessageCase, *, has_remedy: bool) -> bool:
     """Return True if a status adds something about routes to the verdict, or to the remedy without a verdict."""
     status_text, verdict, compared = case.status_text, case.verdict, case.compared
-    if status_text.text is None:
-        return False
     # Errors about requests to the BrokerConfiguration service are not about the existing routes.
     is_of_routes = topic_of(status_text.number) is NumberTopic.ROUTING and status_text.number not in BY_REQUEST
     if verdict is None or compared is None:
@@ -191,7 +190,10 @@ class StatusAdviser:
 
     def __init__(self, estate: AdviceEstate, checked: CheckedEstate | None = None) -> None:
         self._checked, self._estate = checked, estate
-        self._judge = MessageJudge(estate.network, is_exact=True)
+
+    @cached_property
+    def _judge(self) -> MessageJudge:
+        return MessageJudge(self._estate.network, is_exact=True)
 
     def answer(
         self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
@@ -211,9 +213,11 @@ class StatusAdviser:
             return
         unsaid = StatusText(first.status_text.observed_at, None, None)
         status = self.describe(first, StatusTrouble.NO_ENDPOINT, unsaid)
-        texts = {result.status_text for result in results} if status.has_no_endpoint(status.instance) else ()
-        is_said = any(find_trouble(text.number, text.text) is StatusTrouble.NO_ENDPOINT for text in texts)
-        if texts and not is_said:
+        if not status.has_no_endpoint(status.instance):
+            return
+        texts = {result.status_text for result in results}
+        # SQL Server may say so itself.
+        if all(find_trouble(text.number, text.text) is not StatusTrouble.NO_ENDPOINT for text in texts):
             yield answer_status(status), len(results)
 
     def _answer_statuses(
@@ -234,11 +238,9 @@ class StatusAdviser:
                 counts[dead] += len(alike)
             if trouble is None or not _needs_answer(result.case, has_remedy=has_remedy):
                 continue
-            lacking = None
             if is_failing and trouble in _SHOWN_BY_PATHS:
                 continue
-            if trouble is StatusTrouble.NOT_TAKEN_THERE:
-                lacking = self._mend_target(result)
+            lacking = self._mend_target(result) if trouble is StatusTrouble.NOT_TAKEN_THERE else None
             of = contradicting if result.case.is_contradicted else counts
             of[lacking or answer_status(self.describe(result, trouble, status_text))] += len(alike)
         yield from counts.most_common()

@@ -46,7 +46,7 @@ class ReportedStatus:
     @property
     def sender_instance(self) -> SqlInstance:
         """The sender's instance."""
-        return self.estate.instances.get(self.instance) or SqlInstance(self.instance)
+        return self.estate.find_instance(self.instance)
 
     @property
     def server(self) -> ServerEvidence:

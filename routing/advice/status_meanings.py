@@ -7,7 +7,7 @@ language. Only the reason for a rejected certificate is read in words.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from routing.rules.observed import REFUSALS
@@ -99,7 +99,7 @@ class StatusCause:
     marks: tuple[str, ...] = ()
 
     def is_of(self, number: int, named: Collection[int], text: str) -> bool:
-        """Return True if a status has this trouble. ``named`` are the numbers in its text."""
+        """Return True if a status has this trouble. ``named`` are its number and those that its text names."""
         has_inner = not self.inner or any(number in named for number in self.inner)
         has_mark = not self.marks or any(phrase in text for phrase in self.marks)
         return number in self.numbers and has_inner and has_mark
@@ -211,10 +211,9 @@ def find_trouble(number: int | None, text: str | None) -> StatusTrouble | None:
     return next(rows, StatusTrouble.OTHER_NUMBER)
 
 
-def _find_first(number: int, text: str) -> Sequence[int]:
+def _find_first(number: int, text: str) -> list[int]:
     """Return the first number of a text that may be an exception's, except the status's own number."""
-    numbers = map(int, _STANDING_ALONE.findall(text))
-    return [next((one for one in numbers if one != number), number)]
+    return [one for one in map(int, _STANDING_ALONE.findall(text)) if one != number][:1]
 
 
 def find_system_numbers(text: str) -> set[int]:

@@ -57,6 +57,10 @@ class AdviceEstate:
         self.network = EstateNetwork(self.instances)
         self._near = NearMisses(self.instances)
 
+    def find_instance(self, name: str) -> SqlInstance:
+        """Return a known instance, or one without facts for any other name."""
+        return self.instances.get(name) or SqlInstance(name)
+
     def find_instance_of_host(self, address: str | None) -> SqlInstance | None:
         """Find the only known instance on the machine that an address names, at any port."""
         host = text.host(address)
@@ -151,7 +155,7 @@ class StuckMessage:
     @property
     def sql_instance(self) -> SqlInstance:
         """The instance where the messages are stuck."""
-        return self.instances.get(self.instance) or SqlInstance(self.instance)
+        return self.estate.find_instance(self.instance)
 
     @property
     def first(self) -> RouteSearch:

@@ -167,7 +167,7 @@ class StatusText:
     next_hop: str | None = None
 
     def is_silence(self, enqueued: int) -> bool:
-        """Return True if a queue has held a message so long with a blank status that it was sent meanwhile."""
+        """Return True if a message waited long enough with a blank status to count as sent."""
         return self.event is None and self.text is None and self.observed_at - enqueued > _WAITING_FOR_A_TRY
 
     def compared(self, reason: Reason, *, in_msdb: bool, outcome: Outcome | None = None) -> ReasonComparison:

@@ -40,7 +40,7 @@ _OF_ALL_SERVICES = (None, BROKER_CONFIGURATION_SERVICE)
 
 @dataclass(frozen=True)
 class AffectedServices:
-    """The instances whose messages may all differ, and for other instances the affected services."""
+    """The affected services of instances, and the instances of which all messages may differ."""
 
     instances: set[str] = field(default_factory=set)
     services: dict[str, set[str]] = field(default_factory=dict)
@@ -145,7 +145,7 @@ def _differing(old: Mapping[Any, Any], new: Mapping[Any, Any]) -> set[str | None
 
 
 def _find_changed_requests(before: OneSide, after: OneSide) -> Iterator[tuple[str, str]]:
-    """Yield the instances and services whose requests on record count differently on one side."""
+    """Yield the instances and services with requests on record that count differently on one side."""
     first, second = (one_side.settings.get("route_requests") for one_side in (before, after))
     if first is second and before.at == after.at:
         return
@@ -346,7 +346,7 @@ class PathDifference:
 
 
 class PathKey(NamedTuple):
-    """What the path of messages depends on, apart from their dialogs and times.
+    """The facts that decide the path of messages, apart from their dialogs and times.
 
     ``broker`` is the broker instance in the messages, or None. ``back_to`` is the sending service, or None.
     """

@@ -326,13 +326,14 @@ def read_exports(paths: Sequence[str], options: FileOptions) -> tuple[CatalogExp
     found.notes.extend(note for part in result_sets if (note := _complete_queue(part)) is not None)
     result_sets = _leave_out_incomplete(result_sets, found)
     unread_queues = [file for file in found.skipped if _may_be_queue(file)]
-    notes = [note for note in found.notes if note not in {file.note for file in unread_queues}]
+    own_notes = {file.note for file in unread_queues}
+    notes = [note for note in found.notes if note not in own_notes]
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
     export = export_of(
         result_sets, notes, lambda part: stand_ins[part.file], replace(options.times, is_lenient=True)
     )
     export.files_skipped = len(found.skipped)
-    export.unread = [file.note for file in found.skipped if file.is_export and file not in unread_queues]
+    export.unread = [file.note for file in found.skipped if file.is_export and not _may_be_queue(file)]
     for unread in unread_queues:
         # Its messages are not known, as those of an unreadable row are not.
         export.rejected.append(unread.note)
@@ -382,7 +383,7 @@ def _leave_out_incomplete(result_sets: Sequence[FoundResultSet], found: SourcesR
             complete.append(part)
             continue
         why = f"{lack} (export it with {query_of(part.view)})"
-        found.skip(Path(part.file), why, part.view.name, is_export=True)
+        found.skip(part.file, why, part.view.name, is_export=True)
         found.notes.append(found.skipped[-1].note)
     return complete
 

@@ -14,7 +14,7 @@ from routing.commands.command_context import (
     load,
     moment_or_none,
     opener,
-    tell,
+    print_result,
     tell_unfinished,
 )
 from routing.config import CANDIDATES, ConfigError
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     for note in done.notes:
         console.note(note)
     notes = tell_unfinished(opening, console, settings)
-    tell(options, console, lambda: _write_json(done), lambda: _make_document(done), notes)
+    print_result(options, console, lambda: _write_json(done), lambda: _make_document(done), notes)
     return EXIT_DONE
 
 

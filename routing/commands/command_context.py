@@ -225,7 +225,7 @@ def with_notes(document: str, notes: Sequence[str]) -> str:
     return json.dumps({**json.loads(document), "notes": list(notes)}) if notes else document
 
 
-def tell(
+def print_result(
     options: argparse.Namespace,
     console: Console,
     as_json: Callable[[], str],

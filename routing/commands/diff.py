@@ -15,8 +15,8 @@ from routing.commands.command_context import (
     load,
     moment_or_none,
     open_by_choice,
+    print_result,
     steps,
-    tell,
     tell_sentences,
     tell_unfinished,
     variables,
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         done = diff(settings, against, at=at, out=place, opener=opening, progress=progress)
     configs = [settings, against] if isinstance(against, Config) else [settings]
     notes = tell_unfinished(opening, console, *configs)
-    tell(options, console, lambda: write_diff(done), lambda: make_document(done), notes)
+    print_result(options, console, lambda: write_diff(done), lambda: make_document(done), notes)
     if done.script is not None:
         tell_sentences(console, done.script.rejected, done.script.notes)
         refused = len(done.script.rejected)

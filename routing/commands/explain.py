@@ -13,7 +13,7 @@ from routing.commands.command_context import (
     add_config,
     load,
     opener,
-    tell,
+    print_result,
     tell_unfinished,
 )
 from routing.commands.shared_arguments import add_question, question_of, tell_others
@@ -66,5 +66,5 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
         console.result(write_sql(make_document(done), state_nothing_to_run(done)))
     else:
-        tell(options, console, lambda: write_explanation(done), lambda: make_document(done), notes)
+        print_result(options, console, lambda: write_explanation(done), lambda: make_document(done), notes)
     return EXIT_DONE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from routing.commands.command_context import Console, Subparsers, tell
+from routing.commands.command_context import Console, Subparsers, print_result
 from routing.commands.server_options import add_servers, read_access, read_servers, tell_servers
 from routing.document import Cell, DataTable, Document, Paragraph, make_columns
 from routing.errors import EXIT_DONE, EXIT_FAILED
@@ -35,10 +35,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Read the servers and print a summary."""
     done = read_servers(options, read_access(options), options.out, console)
     done.check_any()
-    values = {"servers": [export.as_json() for export in done.exports], "notes": done.notes}
-    tell(options, console, lambda: write_json(values), lambda: _describe(done))
+    print_result(options, console, lambda: _write(done), lambda: _describe(done))
     tell_servers(done, console)
     return EXIT_FAILED if done.unread else EXIT_DONE
+
+
+def _write(done: ServersExport) -> str:
+    return write_json({"servers": [export.as_json() for export in done.exports], "notes": done.notes})
 
 
 def _describe(done: ServersExport) -> Document:

@@ -13,7 +13,7 @@ from routing.commands.command_context import (
     load,
     moment,
     open_by_choice,
-    tell,
+    print_result,
 )
 from routing.errors import EXIT_DONE
 from routing.tables.arrow_rows import leave_pandas_out
@@ -79,5 +79,5 @@ def run(options: argparse.Namespace, console: Console) -> int:
     with console.during("reading"):
         opener = open_by_choice(settings, options, console)
         done = list_stored(settings, opener, message_query, now=now, clock=datetime.now(timezone.utc))
-    tell(options, console, lambda: write_messages(done, now), lambda: make_document(done))
+    print_result(options, console, lambda: write_messages(done, now), lambda: make_document(done))
     return EXIT_DONE

@@ -10,8 +10,8 @@ from routing.commands.command_context import (
     add_config,
     load,
     open_by_choice,
+    print_result,
     steps,
-    tell,
     tell_unfinished,
 )
 from routing.errors import EXIT_DONE, EXIT_FOUND
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     for note in done.notes:
         console.note(f"note: {note}", "warning")
     notes = [*tell_unfinished(opening, console, settings), *done.notes]
-    tell(options, console, lambda: as_json(done), lambda: make_document(done), notes)
+    print_result(options, console, lambda: as_json(done), lambda: make_document(done), notes)
     fails = options.fail_under is not None and done.percent is not None and done.percent < options.fail_under
     return EXIT_FOUND if fails else EXIT_DONE
 

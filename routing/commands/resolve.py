@@ -22,7 +22,7 @@ from routing.commands.command_context import (
     moment_or_none,
     naming_local_engine,
     opener,
-    with_notes,
+    print_result,
 )
 from routing.config import ConfigError, read_duration
 from routing.errors import EXIT_DONE, EXIT_FOUND, RoutingError, first_sentence, quote
@@ -188,12 +188,9 @@ def _show(done: Run, options: argparse.Namespace, console: Console) -> int:
     """Print the row of a run, and its notes."""
     for note in done.notes:
         console.note(f"note: {note}", "warning")
-    if options.format == "json":
-        console.result(with_notes(write_json(done.row), done.unfinished))
-    else:
-        from routing.views.run_documents import summarize_run
+    from routing.views.run_documents import summarize_run
 
-        console.document(summarize_run(done))
+    print_result(options, console, lambda: write_json(done.row), lambda: summarize_run(done), done.unfinished)
     return EXIT_FOUND if options.fail_on and done.row["quarantined_instances"] else EXIT_DONE
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 
-from routing.commands.command_context import Console, Subparsers, add_config, at_least_one, load, opener, tell
+from routing.commands.command_context import (
+    Console,
+    Subparsers,
+    add_config,
+    at_least_one,
+    load,
+    opener,
+    print_result,
+)
 from routing.errors import EXIT_DONE, OutputError
 from routing.render.wording import write_json
 
@@ -45,7 +53,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.run is None:
         rows = run_documents.read_runs(recorded, options.limit + 1).rows
         shown, are_more = rows[: options.limit], len(rows) > options.limit
-        tell(
+        print_result(
             options,
             console,
             lambda: write_json({"runs": shown, "more": are_more}),
@@ -54,5 +62,5 @@ def run(options: argparse.Namespace, console: Console) -> int:
         return EXIT_DONE
     [run_row] = run_documents.find_run(recorded, options.run, str(location))
     row = {**run_row, "settings": json.dumps(plain_settings(run_row["settings"]), sort_keys=True)}
-    tell(options, console, lambda: write_json(row), lambda: run_documents.describe_run(row))
+    print_result(options, console, lambda: write_json(row), lambda: run_documents.describe_run(row))
     return EXIT_DONE

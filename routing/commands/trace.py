@@ -16,7 +16,7 @@ from routing.commands.command_context import (
     moment_or_none,
     open_by_choice,
     opener,
-    tell,
+    print_result,
     tell_unfinished,
 )
 from routing.commands.shared_arguments import add_question, named_options, question_of, tell_others
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         done = trace(tables, question, as_of=settings.resolve.as_of, clock=clock, exports=options.exports or ())
     tell_others(done.others, console)
     notes = tell_unfinished(opening, console, settings)
-    tell(options, console, lambda: write_trace(done), lambda: make_document(done), notes)
+    print_result(options, console, lambda: write_trace(done), lambda: make_document(done), notes)
     return EXIT_DONE
 
 
@@ -99,5 +99,5 @@ def _trace_all(
     for note in done.notes:
         console.note(note)
     notes = tell_unfinished(opening, console, settings)
-    tell(options, console, lambda: write_counts(done), lambda: make_counts_document(done), notes)
+    print_result(options, console, lambda: write_counts(done), lambda: make_counts_document(done), notes)
     return EXIT_DONE

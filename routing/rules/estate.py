@@ -170,11 +170,8 @@ class ServiceHolders(SharedTuple[Database]):
     @cached_property
     def by_broker(self) -> Mapping[str | None, ServiceHolders]:
         """The holders by broker instance. None has all of them."""
-        fitting: dict[str | None, list[Database]] = {None: list(self)}
-        for holder in self:
-            if holder.broker is not None:
-                fitting.setdefault(holder.broker, []).append(holder)
-        return {broker: ServiceHolders(holders) for broker, holders in fitting.items()}
+        fitting = group_pairs((holder.broker, holder) for holder in self if holder.broker is not None)
+        return {None: ServiceHolders(self), **{broker: ServiceHolders(its) for broker, its in fitting.items()}}
 
     @cached_property
     def able(self) -> tuple[str, ...]:
@@ -322,11 +319,12 @@ def own_addresses(addresses: Iterable[str | None] | None) -> frozenset[str]:
 
 def places_of(instances: Iterable[SqlInstance]) -> dict[str, tuple[SqlInstance, ...]]:
     """Return the instances by address, sorted by name, without loopback addresses."""
-    owners_by_address: dict[str, list[SqlInstance]] = {}
-    for instance in sorted(instances, key=lambda named_instance: named_instance.name):
-        for address in instance.own_addresses:
-            if text.host(address) not in (None, *LOOPBACK_HOSTS):
-                owners_by_address.setdefault(address, []).append(instance)
+    owners_by_address = group_pairs(
+        (address, instance)
+        for instance in sorted(instances, key=lambda named_instance: named_instance.name)
+        for address in instance.own_addresses
+        if text.host(address) not in (None, *LOOPBACK_HOSTS)
+    )
     return {address: tuple(owners) for address, owners in owners_by_address.items()}
 
 

@@ -9,11 +9,12 @@ from routing.terms import BLANKS, LOCAL_ADDRESS, TRANSPORT_ADDRESS, ZERO_GUID
 
 _UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 _FOLDING = str.maketrans(_UPPER, _LOWER)
-HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[^/:\[\] \t\n\r]+)?\]|[^/:\[\] \t\n\r]+)"
-SCHEME = r"[tT][cC][pP]://"
-"""The patterns of addresses, which mean the same in Python, Java and RE2."""
-_TCP_ADDRESS = re.compile(rf"{SCHEME}({HOST})(?::([0-9]{{1,5}}))?")
-_ADDRESS_IN_NAME = re.compile(rf"({SCHEME}{HOST}:[0-9]{{1,5}})(?:/|\Z)")
+_HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[^/:\[\] \t\n\r]+)?\]|[^/:\[\] \t\n\r]+)"
+_SCHEME = r"[tT][cC][pP]://"
+ADDRESS_WITH_PORT = rf"{_SCHEME}{_HOST}:[0-9]{{1,5}}"
+"""The pattern of an address, which means the same in Python, Java and RE2."""
+_TCP_ADDRESS = re.compile(rf"{_SCHEME}({_HOST})(?::([0-9]{{1,5}}))?")
+_ADDRESS_IN_NAME = re.compile(rf"({ADDRESS_WITH_PORT})(?:/|\Z)")
 _HEX = "[0-9a-fA-F]"
 _GUID = re.compile(f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}")
 

@@ -73,39 +73,31 @@ def run_window(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> Run
 
     Messages after the last run that counts are left out. ``now`` is the time of the run. Raises InputError.
     """
-    last, outputs = inputs.start.last, changing_outputs(inputs)
-    if last is None:
+    outputs = changing_outputs(inputs)
+    if inputs.start.last is None:
         raise InputError.nothing_recorded(str(inputs.config.output["runs"]))
-    messages = ledger.check_versions(inputs.inputs["messages"])
-    ledger.check_succession(inputs.config, last)
-    if not ledger.is_same_input(inputs.opener, last, "messages", messages):
-        raise InputError.full_run_needed(
-            f"{str(messages.location)!r} was made anew or put back since the last run"
-        )
-    # Columns can be created only after the session has started.
-    _, window = outputs.spark, window_of(inputs.config.resolve)
-    inside = is_within(window)
-    work = _find_work(inputs, outputs, frame_cache, now, inside)
+    window = _window_of(inputs.config.resolve)
+    work = _find_work(inputs, outputs, frame_cache, now, window)
     if work.checked is None:
         raise TypeError("a run over a window checks its inputs")
-    return _Outputs.of(work, outputs, work.checked, now).replace_all(window, inside)
+    return _Outputs.of(work, outputs, work.checked, now).replace_all(window)
 
 
-def window_of(resolve: ResolveSettings) -> TimeRange:
+def _window_of(resolve: ResolveSettings) -> TimeRange:
     """Return the window of a configuration whose mode is ``window``."""
     if resolve.window_from is None or resolve.window_to is None:
         raise ConfigError.half_a_window()
     return TimeRange("enqueue_time", as_utc(resolve.window_from), as_utc(resolve.window_to))
 
 
-def is_within(window: TimeRange) -> Column:
+def _is_within(window: TimeRange) -> Column:
     """Return whether a row is of a message in the window. The result is never null."""
     time = F.col(window.column)
     return F.coalesce((time >= F.lit(window.first)) & (time < F.lit(window.end)), F.lit(False))
 
 
 @dataclass(frozen=True)
-class Work:
+class _Work:
     """The messages and inputs that a run has found.
 
     ``stored`` are the outputs of earlier runs. ``checked`` is None if there is nothing to do, and the last run has
@@ -151,20 +143,24 @@ def _find_work(
     outputs: ledger.DeltaTables,
     frame_cache: FrameCache,
     now: datetime,
-    of_window: Column | None = None,
-) -> Work:
+    window: TimeRange | None = None,
+) -> _Work:
     """Find new, deleted and delayed messages, take deleted ones out, and validate the other inputs.
 
-    With ``of_window``, the messages are those of a window, and none are retried.
+    With ``window``, the messages are those of the window, and none are retried.
     """
     last, clock = inputs.start.last, inputs.clock
     messages = ledger.check_versions(inputs.inputs["messages"])
     if last is not None:
         ledger.check_succession(inputs.config, last)
+        if window is not None and not ledger.is_same_input(inputs.opener, last, "messages", messages):
+            raise InputError.full_run_needed(
+                f"{str(messages.location)!r} was made anew or put back since the last run"
+            )
     versions = {} if last is None else {key: inputs.start.versions[key] for key in last.output_versions}
     with clock.stage("read"):
         tables = read_inputs(inputs, frame_cache)
-        changes = None if of_window is None else _read_window(inputs, of_window)
+        changes = None if window is None else _read_window(inputs, window)
     digests = retries.digest_inputs(tables)
     check = partial(
         validate.check,
@@ -179,13 +175,14 @@ def _find_work(
         with clock.stage("validate"):
             checked = check()
     taken_out = take_out_deleted(inputs, outputs, changes, versions)
-    stored = increment.StoredOutputs(inputs, {**versions, **taken_out.versions}, frame_cache, of_window)
+    replaced = None if window is None else _is_within(window)
+    stored = increment.StoredOutputs(inputs, {**versions, **taken_out.versions}, frame_cache, replaced)
     arrived = increment.find_arrived(messages, changes, stored)
     dialog_changes = find_dialog_changes(inputs, frame_cache)
     tried = increment.Retries(None, 0)
-    if of_window is None:
+    if window is None:
         tried = retries.choose(arrived, digests, now, stored, dialog_changes)
-    work = Work(stored, arrived, tried, checked, digests, taken_out)
+    work = _Work(stored, arrived, tried, checked, digests, taken_out)
     if work.is_idle and (tried.inputs_are_same or checked is not None):
         note_quarantine(inputs, checked)
         return work
@@ -201,13 +198,13 @@ def _find_work(
     return replace(work, checked=checked)
 
 
-def _read_window(inputs: RunInputs, inside: Column) -> ArrivedMessages:
+def _read_window(inputs: RunInputs, window: TimeRange) -> ArrivedMessages:
     """Return the messages of a window, in any number."""
     messages = inputs.inputs["messages"].read(inputs.outputs.spark)
-    return ArrivedMessages(conform_messages(inputs, messages).where(inside), None)
+    return ArrivedMessages(conform_messages(inputs, messages).where(_is_within(window)), None)
 
 
-def _decide(work: Work, checked: CheckedTables, now: datetime) -> tuple[increment.NewMessages, RoutePlan]:
+def _decide(work: _Work, checked: CheckedTables, now: datetime) -> tuple[increment.NewMessages, RoutePlan]:
     """Return the messages of a run and the plan that decides them."""
     inputs = work.stored.inputs
     clock = inputs.clock
@@ -229,7 +226,7 @@ class _Outputs:
     ``versions`` are those of the outputs, and grow with each commit.
     """
 
-    work: Work
+    work: _Work
     tables: ledger.DeltaTables
     step: increment.NewMessages
     plan: RoutePlan
@@ -237,7 +234,7 @@ class _Outputs:
     versions: dict[str, int]
 
     @classmethod
-    def of(cls, work: Work, tables: ledger.DeltaTables, checked: CheckedTables, now: datetime) -> _Outputs:
+    def of(cls, work: _Work, tables: ledger.DeltaTables, checked: CheckedTables, now: datetime) -> _Outputs:
         """Decide the messages of a run."""
         return cls(work, tables, *_decide(work, checked, now), now, dict(work.stored.versions))
 
@@ -270,7 +267,7 @@ class _Outputs:
             tally.rows = done.rows_resolved
         return self._with_waiting(done, waiting)
 
-    def replace_all(self, window: TimeRange, inside: Column) -> RunResult:
+    def replace_all(self, window: TimeRange) -> RunResult:
         """Commit requests, and replace the rows of the window in the other outputs."""
         inputs, tables, versions, clock = self.inputs, self.tables, self.versions, self.inputs.clock
         with clock.stage("write"):
@@ -285,7 +282,7 @@ class _Outputs:
             if _PENDING in versions and _PENDING not in tables.lacking:
                 versions[_PENDING] = protocol.replace_within(tables, inputs.start, _PENDING, rows, window)
             else:
-                whole = _with_others(rows, self.work.arrived.pending, inside)
+                whole = _with_others(rows, self.work.arrived.pending, _is_within(window))
                 versions |= commit_outputs(inputs, {_PENDING: whole}, adds=False)
         with clock.stage("counts") as tally:
             groups = count_resolved(inputs, versions)

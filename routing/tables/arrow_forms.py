@@ -25,7 +25,7 @@ _HEX = "[0123456789abcdefABCDEF]"
 _GUID = rf"\A{_HEX * 8}-{_HEX * 4}-{_HEX * 4}-{_HEX * 4}-{_HEX * 12}\z"
 _MESSAGE = ("instance_name", "message_id")
 _PLAIN_BROKER = r"\A[0-9a-f-]{36}\z"
-_ADDRESS_IN_NAME = rf"\A(?P<address>{text.SCHEME}{text.HOST}:[0-9]{{1,5}})(?:/|\z)"
+_ADDRESS_IN_NAME = rf"\A(?P<address>{text.ADDRESS_WITH_PORT})(?:/|\z)"
 # The dialog-ID hash is XXH64 of the 36 characters of a GUID.
 _GUID_LENGTH, _SEED = 36, 42
 _P1, _P2, _P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9

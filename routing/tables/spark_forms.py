@@ -19,13 +19,13 @@ from pyspark.sql.types import (
 )
 
 from routing.rules.rejecting import DECODED, INT_RANGE, TEXTS
-from routing.rules.text import HOST, SCHEME
+from routing.rules.text import ADDRESS_WITH_PORT
 from routing.schemas import MESSAGES, TABLES, AnyKind, ArrayOf, ColumnKind, Schema
 from routing.tables.table_columns import shape_of
 from routing.terms import BLANKS, ZERO_GUID, Rejection
 
 _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_ADDRESS_IN_NAME = rf"\A({SCHEME}{HOST}:[0-9]{{1,5}})(?:/|\z)"
+_ADDRESS_IN_NAME = rf"\A({ADDRESS_WITH_PORT})(?:/|\z)"
 # Java matches listed characters in two thirds of the time that it needs for ranges and counts.
 _HEX = "[0123456789abcdefABCDEF]"
 GUID = rf"\A{_HEX * 8}-{_HEX * 4}-{_HEX * 4}-{_HEX * 4}-{_HEX * 12}\z"

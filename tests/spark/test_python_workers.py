@@ -72,6 +72,6 @@ def test_a_session_without_python_is_refused_before_anything_is_read(workers: An
         trace_all(session, {**settings, "messages": session.range(1)})
     assert "--set resolve.engine=local" in (refused.value.hint or "")
     traffic: Any = spark_diff.SideMessages(session.range(1), None)
-    sides: Any = None
+    difference: Any = None
     with pytest.raises(EnvironmentFault, match="no Python workers"):
-        spark_diff.compare(traffic, sides, ResolveOptions(""), FrameCache(), [])
+        spark_diff.compare(traffic, difference, ResolveOptions(""), FrameCache(), [])

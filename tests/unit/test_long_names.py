@@ -53,7 +53,7 @@ def _asking() -> AskingRows:
     )
     flags = {"asks": pyarrow.array([True]), "asks_msdb": pyarrow.array([False])}
     others = dict.fromkeys(("matching_step", "alternatives", "reads_address", "out_of_hops", "requested"), none)
-    return AskingRows.of(keyed, DecisionColumns(words={}, numbers={}, **others, **flags), SCOPES)
+    return AskingRows.of(keyed, DecisionColumns(texts={}, **others, **flags), SCOPES)
 
 
 def _save_messages(folder: Path) -> None:

@@ -40,13 +40,12 @@ from routing.engines.arrow.resolved_batches import (
     find_decisions,
     find_reasons,
 )
-from routing.engines.arrow.text_numbers import TextColumn, first_of
+from routing.engines.arrow.text_numbers import TextColumn, WordReader, first_of
 from routing.result_schemas import DECIDED, KEY_CHANGES, SIDES
 from routing.rules.network import EstateNetwork
 from routing.schemas import ColumnKind
 from routing.tables.arrow_forms import leading_addresses
 from routing.tables.arrow_rows import arrow_schema, arrow_type, plain_values
-from routing.tables.encoded_texts import split_words
 from routing.terms import REJECTED, TableRow
 
 if TYPE_CHECKING:
@@ -190,9 +189,8 @@ class ComparedDecisions:
             numbers = self._of_sides[side]
             first, count = len(numbers), len(decided.reads_address)
             if first < count:
-                columns = [
-                    plain_values(decided.words[name].take(decided.numbers[name][first:count])) for name in DECIDED
-                ]
+                texts = [decided.texts[name] for name in DECIDED]
+                columns = [plain_values(words.take(places[first:count])) for words, places in texts]
                 for values in zip(*columns, decided.reads_address[first:count].to_pylist(), strict=True):
                     numbers.add(self._number(values))
             return numbers.array()
@@ -261,7 +259,7 @@ class BatchComparer:
     """Compares one batch at a time, for one thread."""
 
     def __init__(self, compared: ComparedMessages) -> None:
-        self._compared = compared
+        self._compared, self._addresses = compared, WordReader(leading_addresses)
         self._before, self._after = (
             _SideBatches(place, side, compared) for place, side in enumerate((compared.before, compared.after))
         )
@@ -315,8 +313,8 @@ class BatchComparer:
         may_differ = self._before.find_differing(batch.filter(untouched))
         return batch.filter(pc.replace_with_mask(touched, untouched, may_differ))
 
-    @staticmethod
     def _read(
+        self,
         batch: pyarrow.RecordBatch,
         changed: pyarrow.Array,
         compared_columns: InternedColumns,
@@ -329,9 +327,8 @@ class BatchComparer:
         reads = compared_columns.others[READS_ADDRESS].take(numbers)
         if not reads.true_count:
             return DecidedRows(numbers, texts, None)
-        words, places = split_words(batch["to_service_name"])
-        coded = leading_addresses(words).dictionary_encode()
-        in_names = TextColumn(coded.dictionary, pc.if_else(reads, coded.indices.take(places.take(changed)), None))
+        words, places = self._addresses.read(batch["to_service_name"].take(changed))
+        in_names = TextColumn(words, pc.if_else(reads, places, None))
         return DecidedRows(numbers, {**texts, "address": first_of([in_names, texts["address"]])}, in_names)
 
 

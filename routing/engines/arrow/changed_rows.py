@@ -142,8 +142,7 @@ class ChangedRows:
         columns: dict[str, pyarrow.Array] = {name: grouped[name] for name in _NUMBERS}
         rows = self.places.take(first)
         for name in GROUPED:
-            words, of_rows = split_words(texts_of(self.batch, name))
-            columns[name] = _readable(used_words(TextColumn(words, of_rows.take(rows)).array())).array()
+            columns[name] = _readable(used_words(texts_of(self.batch, name).take(rows))).array()
         for side, rows_of_side in zip(SIDES, self.decided_rows, strict=True):
             in_names = rows_of_side.in_names
             columns[f"address_{side}"] = (

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 WORDS, HOP = "words", "hop"
-_ENDING = "ending"
+_ENDING, _SHARED, _MAY_DIFFER = "ending", "shared", "may_differ"
 MayDiffer = Callable[[PathWithReturn, PathSender, ServiceAddress], bool]
 """Returns whether a sender's messages to a service may take a different path on the other side."""
 
@@ -48,7 +48,7 @@ class ComparedPaths:
         self._steps: dict[PathStep, int] = {}
         self._endings = InternedRows(ENDING, {WORDS: pyarrow.int64()})
         self._words: dict[tuple[str, str | None], int] = {}
-        self._pairs, self._known_pairs = PairNumbering(), 0
+        self._pairs = PairNumbering()
         self._place_of = GrowingColumn(pyarrow.int64())
         self._places = InternedRows((name for name in CHANGED_HOP if name != HOP), {HOP: pyarrow.int64()})
 
@@ -79,14 +79,13 @@ class ComparedPaths:
         """Return for each message the number of the first hop that differs, or null."""
         pairs = self._pairs.number(before, after)
         with self.lock:
-            new = self._pairs.pairs[self._known_pairs :]
+            new = self._pairs.pairs[len(self._place_of) :]
             if new:
                 steps = list(self._steps)
                 for pair in new:
                     self._place_of.add(
                         self._part(*([steps[step] for step in self._steps_of[path]] for path in pair))
                     )
-                self._known_pairs += len(new)
             return self._place_of.array().take(pairs)
 
     def hops(self) -> InternedColumns:
@@ -118,8 +117,7 @@ class SidePaths:
 
         self.lock = paths.lock
         self._paths, self._may_differ = paths, may_differ
-        self._numbers: dict[tuple[int, bool], int] = {}
-        self._shared, self._flags = GrowingColumn(pyarrow.int64()), GrowingColumn(pyarrow.bool_())
+        self._rows = InternedRows((), {_SHARED: pyarrow.int64(), _MAY_DIFFER: pyarrow.bool_()})
 
     def number(self, path: PathWithReturn, sender: PathSender, to: ServiceAddress) -> int:
         """Return the number of a path of a sender's messages to a service."""
@@ -134,17 +132,12 @@ class SidePaths:
     def shared(self) -> pyarrow.Array:
         """Map this side's numbers of paths to the numbers that both sides share."""
         with self.lock:
-            return self._shared.array()
+            return self._rows.columns().others[_SHARED]
 
     def may_differ(self) -> pyarrow.Array:
         """Return for each number whether messages may take a different path on the other side."""
         with self.lock:
-            return self._flags.array()
+            return self._rows.columns().others[_MAY_DIFFER]
 
     def _number(self, shared: int, may_differ: bool) -> int:
-        number = self._numbers.get((shared, may_differ))
-        if number is None:
-            number = self._numbers[shared, may_differ] = len(self._numbers)
-            self._shared.add(shared)
-            self._flags.add(may_differ)
-        return number
+        return self._rows.number((shared, may_differ), lambda: {_SHARED: shared, _MAY_DIFFER: may_differ})

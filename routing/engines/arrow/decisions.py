@@ -6,11 +6,11 @@ A key is decided at its first occurrence in a batch. After that, messages need o
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from routing.engines.arrow.interned_rows import GrowingColumn, InternedRows, PairNumbering
-from routing.engines.arrow.text_numbers import TextNumbers
+from routing.engines.arrow.text_numbers import TextColumn, TextNumbers
 from routing.plan.checked_inputs import CheckedInputs, GrowingEstate
 from routing.plan.key_rows import CHOICE, FROM_NETWORK, Choice, KeyDecider, KeyRow
 from routing.rules.resolving import VERDICT_COLUMNS
@@ -44,13 +44,12 @@ class KeyNumbers(NamedTuple):
 class DecisionColumns(NamedTuple):
     """The columns of decisions, in the order of their numbers.
 
-    ``words`` and ``numbers`` store each text column of `VERDICT_COLUMNS`. ``out_of_hops`` is the number of the
-    decision for a message without hops left, and ``requested`` for a message that waits in msdb for a route. Both
-    are null if this cannot happen.
+    ``texts`` has each text column of `VERDICT_COLUMNS`. ``out_of_hops`` is the number of the decision for a
+    message without hops left, and ``requested`` for a message that waits in msdb for a route. Both are null if
+    this cannot happen.
     """
 
-    words: dict[str, pyarrow.Array]
-    numbers: dict[str, pyarrow.Array]
+    texts: Mapping[str, TextColumn]
     matching_step: pyarrow.Array
     alternatives: pyarrow.Array
     asks: pyarrow.Array
@@ -105,6 +104,9 @@ class TimelineTable:
         self._columns = {name: GrowingColumn(pyarrow.int64()) for name in names}
         self._most = self._most_choices = 0
 
+    def __len__(self) -> int:
+        return len(self._columns["first"])
+
     def add(self, intervals: Sequence[tuple[int | None, Sequence[int]]]) -> int:
         """Add a timeline, given the end and the choices of each interval in order, and return its number."""
         columns = self._columns
@@ -118,7 +120,7 @@ class TimelineTable:
                 columns["choices"].add(choice)
             self._most_choices = max(self._most_choices, len(choices))
         self._most = max(self._most, len(intervals))
-        return len(columns["first"]) - 1
+        return len(self) - 1
 
     def arrays(self) -> TimelineArrays:
         """Return all timelines so far."""
@@ -149,7 +151,6 @@ class DecisionTable:
         kinds |= dict.fromkeys(("out_of_hops", "requested"), pyarrow.int32())
         self._decisions = InternedRows(_TEXTS, kinds)
         self._timelines = TimelineTable()
-        self._known_keys = self._known_timelines = 0
         self._add_row(_decision_without_route(Outcome.DROPPED, Reason.DIALOG_EXPIRED, None))
         self._add_row(_decision_without_route(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST))
 
@@ -176,8 +177,7 @@ class DecisionTable:
         with self._lock:
             texts, others = self._decisions.columns()
         return DecisionColumns(
-            {name: column.words for name, column in texts.items()},
-            {name: column.places for name, column in texts.items()},
+            texts,
             others[_NUMBER],
             others[_ALTERNATIVES],
             *(others[name] for name in ("asks", "asks_msdb", "reads_address", "out_of_hops", "requested")),
@@ -185,17 +185,15 @@ class DecisionTable:
 
     def _decide_new(self) -> None:
         """Decide new keys."""
-        rows = list(self._rows_of(self._keys.pairs[self._known_keys :]))
+        rows = list(self._rows_of(self._keys.pairs[len(self._timeline_of) :]))
         if not rows:
             return
-        self._known_keys += len(rows)
         if self._estate.add(row.service for row in rows):
             self._decider.forget_routes()
         for number in self._decider.decide(rows, self._estate.instances):
             self._timeline_of.add(number)
-        for timeline in self._decider.timelines[self._known_timelines :]:
+        for timeline in self._decider.timelines[len(self._timelines) :]:
             self._timelines.add([(end, list(map(self._number, choices))) for _, end, choices in timeline.rows])
-        self._known_timelines = len(self._decider.timelines)
 
     def _rows_of(self, keys: Sequence[tuple[int, int]]) -> Iterable[KeyRow]:
         """Convert numbers of keys to key rows."""

@@ -175,10 +175,7 @@ class BatchResolver:
         decisions = find_decisions(keyed, decided, requested).dictionary_encode()
         columns = self.own_columns(rows)
         columns["to_broker_instance"] = keyed.named.array()
-        texts = {
-            name: TextColumn(words, decided.numbers[name]).spread(decisions)
-            for name, words in decided.words.items()
-        }
+        texts = {name: column.spread(decisions) for name, column in decided.texts.items()}
         broker_columns = [texts["broker_instance"], keyed.named]
         texts["broker_instance"] = first_of(
             broker_columns if keyed.of_dialogs is None else [*broker_columns, keyed.of_dialogs]

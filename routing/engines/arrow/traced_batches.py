@@ -117,9 +117,8 @@ class BatchTracer:
         coded = numbers.dictionary_encode()
         distinct = coded.dictionary
         columns |= {name: column.spread(coded).array() for name, column in paths.texts.items()}
-        flags = {name: paths.others[name].take(distinct).take(coded.indices) for name in (*_FLAGS, _READS)}
-        reads = flags.pop(_READS)
-        columns |= flags
+        columns |= {name: paths.others[name].take(distinct).take(coded.indices) for name in _FLAGS}
+        reads = paths.others[_READS].take(distinct).take(coded.indices)
         hops = paths.others[_HOPS].take(numbers)
         columns[_HOPS] = _hops_of(all_hops, hops)
         if reads.true_count:

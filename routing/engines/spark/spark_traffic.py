@@ -95,11 +95,10 @@ class SparkTraffic:
         counts = [F.count(F.lit(1)).alias(COUNT)]
         counts += [F.min(name).alias(f"min_{name}") for name in least]
         counts += [F.max(name).alias(f"max_{name}") for name in most]
-        if varying is None:
-            return self._with(where_in(self.frame, only).groupBy(*by).agg(*counts))
-        counts.append((F.min(varying) != F.max(varying)).alias("_varies"))
+        if varying is not None:
+            counts.append((F.min(varying) != F.max(varying)).alias("_varies"))
         groups = where_in(self.frame, only).groupBy(*by).agg(*counts)
-        return self._with(groups.where("_varies").drop("_varies"))
+        return self._with(groups if varying is None else groups.where("_varies").drop("_varies"))
 
     def last_attempts(self, names: Sequence[str]) -> SparkTraffic:
         """Return the last row of each message. The statistics of files usually show that these are all rows."""

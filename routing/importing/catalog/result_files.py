@@ -136,9 +136,9 @@ class SourcesRead(NamedTuple):
     notes: list[str]
     skipped: list[SkippedFile]
 
-    def skip(self, file: FilePlace, why: str, view: str | None = None, *, is_export: bool = False) -> None:
+    def skip(self, file: str, why: str, view: str | None = None, *, is_export: bool = False) -> None:
         """Note a file of a folder that is not read."""
-        self.skipped.append(SkippedFile(str(file), f"not read, {why}", view, is_export))
+        self.skipped.append(SkippedFile(file, f"not read, {why}", view, is_export))
 
 
 def read_sources(sources: Sequence[str], view: str | None, reach: Reach = on_this_disk) -> SourcesRead:
@@ -211,19 +211,19 @@ def _read_one_of_many(path: FilePlace, done: SourcesRead, *, is_lenient: bool) -
     try:
         _refuse_other_format(path)
         if suffix not in _TEXT | _JSON | _PARQUET:
-            done.skip(path, f"its name does not end in any of {_ENDINGS}")
+            done.skip(str(path), f"its name does not end in any of {_ENDINGS}")
             return
         sets = _read(path, None, done.notes)
     except OtherFileError as error:
         is_unopened = isinstance(error, UnopenedFileError)
         if is_unopened and not is_lenient:
             raise
-        done.skip(path, error.note, error.view, is_export=is_unopened)
+        done.skip(str(path), error.note, error.view, is_export=is_unopened)
         return
     if not sets:
         lack, view = _find_lack(path)
         why = lack or "neither its name nor its columns identify a view"
-        done.skip(path, why, view, is_export=lack is not None)
+        done.skip(str(path), why, view, is_export=lack is not None)
     done.sets.extend(sets)
 
 

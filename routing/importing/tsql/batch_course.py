@@ -61,6 +61,11 @@ class StatementCondition:
         return self.course is StatementCourse.PASSED_OVER
 
     @property
+    def may_run(self) -> bool:
+        """True unless the statement certainly does not run, or its own IF does not hold."""
+        return not (self.never_runs or self.passed_over)
+
+    @property
     def is_certain(self) -> bool:
         """True if the statement runs in any state."""
         return self.runs and not self.guards
@@ -83,7 +88,7 @@ class StatementCondition:
 
     def not_run(self, why_not: str | None) -> StatementCondition:
         """Return the condition of a statement that certainly does not run, or the same one for None."""
-        if why_not is None or self.never_runs or self.passed_over:
+        if why_not is None or not self.may_run:
             return self
         return replace(self, course=StatementCourse.NEVER, why_not=why_not)
 
@@ -134,7 +139,7 @@ class BlockFlow:
         self, words: str, condition: StatementCondition, label: str | None = None, *, is_error: bool = False
     ) -> None:
         """Note an exit under this condition. ``words`` are such as ``RETURN in line 2``."""
-        if condition.never_runs or condition.passed_over:
+        if not condition.may_run:
             return
         if condition.is_certain and self.perhaps is not None:
             self.perhaps = None

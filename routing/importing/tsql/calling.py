@@ -43,10 +43,6 @@ class _Call(Generic[_NodeT]):
     condition: StatementCondition
     effective: StatementCondition
 
-    @property
-    def may_run(self) -> bool:
-        return not (self.effective.never_runs or self.effective.passed_over)
-
 
 class CallRunner:
     """Follows the calls of one run. ``nodes`` runs their contents."""
@@ -75,7 +71,7 @@ class CallRunner:
     def _name_unknown(self, call: _Call[tree.ScriptNode], why: str, number: int | None = None) -> None:
         run, node = self._run, call.node
         run.frame.texts.pass_on(node.words)
-        if not call.may_run:
+        if not call.effective.may_run:
             return
         run.report(node.place, f"EXEC {why}", number)
         if call.effective.runs and number is not None:
@@ -146,7 +142,7 @@ class CallRunner:
             self._execute_text(call, parts, server)
         elif server is not None or not parts:
             self._pass_texts(call, name)
-            if not parts and node.variable is not None and any(run.procedures.values()) and call.may_run:
+            if not parts and node.variable is not None and any(run.procedures.values()) and call.effective.may_run:
                 why = "only the server knows which procedure it calls"
                 run.report(node.place, f"EXEC {node.variable.text}: {why}")
         elif not self._call_system(call, name):
@@ -295,7 +291,7 @@ class CallRunner:
             if effective.runs:
                 self._fail(place, title, "the script has dropped the procedure", _NOT_FOUND, effective)
             return
-        if not call.may_run:
+        if not effective.may_run:
             return
         run.called.add(id(procedure.module))
         if not procedure.is_sure:
@@ -324,7 +320,7 @@ class CallRunner:
         run = self._run
         effective = run.restrict_condition(condition)
         procedure = StoredProcedure(node, run.connection.database, effective.runs)
-        if effective.never_runs or effective.passed_over or node.kind != "procedure":
+        if not effective.may_run or node.kind != "procedure":
             self.name_body(procedure, condition)
             return
         key = self._key_of(("", *node.key) if node.key[1].startswith("#") else node.key)
@@ -346,8 +342,7 @@ class CallRunner:
         for key in self._keys_dropped(node):
             existing = run.procedures.get(key)
             if not effective.runs:
-                is_open = not (effective.never_runs or effective.passed_over)
-                if is_open and existing is not None:
+                if effective.may_run and existing is not None:
                     run.put_procedure(key, replace(existing, is_sure=False))
                 continue
             if key in run.procedures and existing is None and not node.if_exists:
@@ -396,15 +391,13 @@ def _find_argument_fault(
     parameters: Sequence[tree.ProcedureParameter], arguments: Sequence[tree.CallArgument]
 ) -> tuple[str, int] | None:
     names = [parameter.name.casefold() for parameter in parameters]
-    passed_names: set[str] = set()
     for index, argument in enumerate(arguments):
         if argument.name is not None and argument.name.casefold() not in names:
             return f"it has no parameter {quote(argument.name)}", _NO_PARAMETER
         if argument.name is None and index >= len(names):
             return "it is given more arguments than it has parameters", _TOO_MANY
-        if argument.words:
-            passed_names.add(names[index] if argument.name is None else argument.name.casefold())
+    words_by_name = tree.bind(arguments, names)
     for parameter in parameters:
-        if parameter.default is None and parameter.name.casefold() not in passed_names:
+        if parameter.default is None and parameter.name.casefold() not in words_by_name:
             return f"its parameter {quote(parameter.name)} is missing", _NO_ARGUMENT
     return None

@@ -109,7 +109,11 @@ class LexemeCursor:
 
     def at(self, *texts: str) -> bool:
         """Return True if these signs and unquoted words, in any case, come next."""
-        return all(_said_by(self.peek(index)) == text for index, text in enumerate(texts))
+        for index, text in enumerate(texts):
+            lexeme = self.peek(index)
+            if (lexeme.text if lexeme.kind is LexemeKind.SIGN else lexeme.upper) != text:
+                return False
+        return True
 
     @property
     def at_label(self) -> bool:
@@ -252,10 +256,6 @@ class LexemeCursor:
             raise RefusalError(f"{why} and has no default")
         self.notes.append(f"{why}: its default {quote(default)} is read")
         return default
-
-
-def _said_by(lexeme: Lexeme) -> str:
-    return lexeme.text if lexeme.kind is LexemeKind.SIGN else lexeme.upper
 
 
 def _partners(lexemes: Sequence[Lexeme]) -> dict[int, int]:

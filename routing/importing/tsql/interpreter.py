@@ -113,7 +113,7 @@ class ScriptInterpreter:
         effective = run.restrict_condition(condition)
         if node.is_else:
             then = otherwise = condition.perhaps(f"it depends on the IF of the ELSE in line {line}")
-        elif effective.never_runs or effective.passed_over:
+        elif not effective.may_run:
             then = otherwise = condition
         else:
             then, otherwise = self._branches(node, condition)
@@ -206,7 +206,7 @@ class ScriptInterpreter:
 
     def _refuse(self, place: Place, title: str, refusal: RefusalError, effective: StatementCondition) -> None:
         run = self._run
-        if effective.never_runs and not effective.passed_over:
+        if effective.never_runs:
             run.report(place, f"{title}: {effective.why_not}")
             return
         run.refuse(place, title, refusal)
@@ -271,14 +271,14 @@ class ScriptInterpreter:
             return
         if effective.is_certain:
             run.connection.database = statement.new_name
-        elif not (effective.never_runs or effective.passed_over):
+        elif effective.may_run:
             why = f"{statement.title}: whether it runs is not sure"
             run.forget_database((statement.file, statement.line), why)
 
     def _use(self, node: tree.UseNode, condition: StatementCondition) -> None:
         run = self._run
         effective = run.restrict_condition(condition)
-        if effective.never_runs or effective.passed_over:
+        if not effective.may_run:
             return
         if node.name is None:
             if node.refusal is not None:

@@ -164,7 +164,7 @@ def _roll_back(
 def _note_perhaps(run: ScriptRun, node: tree.TransactionStatement, effective: StatementCondition) -> None:
     """Note a COMMIT or ROLLBACK that may run, though no error is expected."""
     transaction = run.connection.transaction
-    if effective.never_runs or effective.after_error or effective.passed_over or not transaction.is_open:
+    if not effective.may_run or effective.after_error or not transaction.is_open:
         return
     if node.verb not in ("COMMIT", "ROLLBACK"):
         return
@@ -181,7 +181,7 @@ def raise_error(run: ScriptRun, node: tree.RaiseError, condition: StatementCondi
     run.frame.texts.show(node.words)
     effective = run.restrict_condition(condition)
     severity = _severity_of(run, node, effective)
-    if severity is None or effective.never_runs or effective.passed_over:
+    if severity is None or not effective.may_run:
         return
     line = node.place[1]
     words = f"RAISERROR in line {line}"

@@ -280,11 +280,14 @@ def diff(
 
 
 def _read_keys(messages: Table) -> list[PathKey]:
-    names = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
-    groups = open_traffic(messages, "messages").groups((*names, "from_service_name")).rows()
+    names = (
+        *("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator"),
+        "from_service_name",
+    )
+    groups = open_traffic(messages, "messages").groups(names).rows()
     return [
         PathKey(name, database or None, to, broker_id(broker), is_initiator, from_service or None)
-        for name, database, to, broker, is_initiator, from_service in groups.rows(*names, "from_service_name")
+        for name, database, to, broker, is_initiator, from_service in groups.rows(*names)
         if name and to and is_initiator is not None
     ]
 

@@ -109,8 +109,9 @@ def _route_finding(line: Line) -> str:
         "NOT_PICKED": "matches, but the dialog's id picks another broker instance",
         "LATER": "would match, but the search ended before",
     }
-    reasons = ", ".join(_fill(_WHY[reason], line) for reason in line["reasons"] or ())
-    return plain.get(line["finding"], f"no match: {reasons}")
+    if line["finding"] in plain:
+        return plain[line["finding"]]
+    return _fill(f"no match: {', '.join(_WHY[reason] for reason in line['reasons'])}", line)
 
 
 def _other_routes(line: Line) -> str:

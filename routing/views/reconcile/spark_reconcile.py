@@ -7,11 +7,9 @@ episode for each question goes to the driver, and the answers come back as a sma
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -21,8 +19,7 @@ from routing.errors import InputError
 from routing.messages import validate
 from routing.plan.checked_inputs import network_of
 from routing.plan.verdicts import MessageJudge
-from routing.rules.network import EstateNetwork
-from routing.rules.resolving import DIALOG_COLUMNS, MATTERS
+from routing.rules.resolving import DIALOG_COLUMNS
 from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, ArrayOf, ColumnKind, Field, Schema
 from routing.tables import spark_forms
 from routing.tables.cached_frames import FrameCache, small_side
@@ -162,19 +159,19 @@ def open_episodes(
     validate.check(validate.InputTables(settings, frame=dialogs))
     asking = _with_own(episodes, messages, dialogs)
     progress("judging episodes")
-    network = network_of(settings)
+    judge = MessageJudge(network_of(settings))
     with FrameCache() as frame_cache:
         asked_episodes = frame_cache.store(asking.withColumn(_KEY, _key()))
-        questions = _ask(network, asked_episodes)
-        judged, answers = _judge(network, questions)
+        questions = _ask(judge, asked_episodes)
+        judged, answers = _judge(judge, questions)
         progress("looking for causes")
-        search = CauseSearch(network)
+        search = CauseSearch(judge.network)
         search.note(judged.groups)
         causes = search.find_causes(judged.groups)
         counted = ObservedEpisodes(observations, _count_unobserved(messages, asked_episodes))
         counted.add(judged.groups, causes, judged.balanced)
-        named = [(place, causes.get(group.answers)) for place, group in enumerate(judged.groups)]
-        yield JudgedFrames(counted, _rows(questions, answers, named))
+        of_groups = [causes.get(group.answers) for group in judged.groups]
+        yield JudgedFrames(counted, _rows(questions, answers, of_groups))
 
 
 @dataclass(frozen=True)
@@ -202,17 +199,13 @@ def _with_own(episodes: DataFrame, messages: DataFrame | None, dialogs: DataFram
         episodes = _joined(episodes, ends.withColumn("is_named", F.lit(True)))
         del nulls["own"], nulls["is_named"]
     if dialogs is not None:
-        mattering = dialogs.where(_may_change_decision())
+        mattering = dialogs.where(validate.may_change_decision())
         times = {name: F.unix_micros(name) for name in DIALOG_COLUMNS[2:]}
         own_dialogs = _with_conversation_end(mattering.withColumns(times)).select(*_prefixed(END), *DIALOG_COLUMNS)
         episodes = _joined(episodes, own_dialogs)
         for name in DIALOG_COLUMNS:
             del nulls[name]
     return in_shape(episodes, _READ, nulls)
-
-
-def _may_change_decision() -> Column:
-    return reduce(operator.or_, (F.col(name).isNotNull() for name in MATTERS))
 
 
 def _prefixed(names: Sequence[str]) -> list[str]:
@@ -258,10 +251,10 @@ def _key() -> Column:
 _OF_EPISODES = [f.name for f in RECONCILIATION if RENAMED.get(f.name, f.name) in EPISODES.names]
 
 
-def _ask(network: EstateNetwork, episodes: DataFrame) -> DataFrame:
+def _ask(judge: MessageJudge, episodes: DataFrame) -> DataFrame:
     """Return the episodes with their questions."""
     rows = _collect(episodes.groupBy(_KEY).agg(_first()).select(_KEY, "first.*"))
-    predictor = predictor_of(MessageJudge(network), rows)
+    predictor = predictor_of(judge, rows)
     varying = [(row[_KEY], *predictor.varies(episode_of(row))) for row in rows]
     varying_keys = small_side(frame_of_tuples(episodes.sparkSession, varying, _VARYING))
     # Keys are unique there.
@@ -275,21 +268,21 @@ def _ask(network: EstateNetwork, episodes: DataFrame) -> DataFrame:
     return varying_episodes.withColumn(_QUESTION, question).drop(*_VARYING.names)
 
 
-def _judge(network: EstateNetwork, questions: DataFrame) -> tuple[JudgedEpisodes, DataFrame]:
+def _judge(judge: MessageJudge, questions: DataFrame) -> tuple[JudgedEpisodes, DataFrame]:
     """Judge one episode of each question, which counts for all of them.
 
     Return the judged episodes, and the answers by their questions (columns of `_TOLD`).
     """
-    counts = (
-        F.count(F.lit(1)).alias("_episodes"),
-        F.sum("observations").alias("_observations"),
-        F.min("first_at").alias("_since"),
-        F.max("first_at").alias("_until"),
-    )
+    spread = {
+        "_episodes": F.count(F.lit(1)),
+        "_observations": F.sum("observations"),
+        "_since": F.min("first_at"),
+        "_until": F.max("first_at"),
+    }
+    counts = (column.alias(name) for name, column in spread.items())
     examples = questions.groupBy(_QUESTION).agg(_first(), *counts)
-    spread = ("_episodes", "_observations", "_since", "_until")
     rows = _collect(examples.select(_QUESTION, "first.*", *spread))
-    predictor, judged = predictor_of(MessageJudge(network), rows), JudgedEpisodes()
+    predictor, judged = predictor_of(judge, rows), JudgedEpisodes()
     episodes = [episode_of(row) for row in rows]
     predictor.find_openers(episodes)
     for row, episode in zip(rows, episodes, strict=True):
@@ -308,11 +301,10 @@ def _collect(rows: DataFrame) -> list[ReadRow]:
     return list(collect(rows).dicts())
 
 
-def _rows(
-    questions: DataFrame, answers: DataFrame, causes: Sequence[tuple[int, MismatchCause | None]]
-) -> DataFrame:
-    found_causes = ((group, str(cause.kind), cause.text) for group, cause in causes if cause is not None)
-    named = frame_of_tuples(questions.sparkSession, found_causes, _CAUSES)
+def _rows(questions: DataFrame, answers: DataFrame, causes: Sequence[MismatchCause | None]) -> DataFrame:
+    """Return the rows of ``reconciliation``. ``causes`` are those of the groups, in their order."""
+    told = ((group, str(cause.kind), cause.text) for group, cause in enumerate(causes) if cause is not None)
+    named = frame_of_tuples(questions.sparkSession, told, _CAUSES)
     # Questions and groups are unique there.
     rows = questions.withColumnsRenamed({old: f"_{old}" for old in EPISODES.names})
     rows = rows.join(small_side(answers), _QUESTION, how="inner")
@@ -325,6 +317,6 @@ def _rows(
 def _count_unobserved(messages: DataFrame | None, episodes: DataFrame) -> int:
     if messages is None:
         return 0
-    by = ["instance_name", "conversation_id", "is_initiator"]
+    by = list(_CONVERSATION)
     ends = messages.withColumn("conversation_id", F.lower("conversation_id")).select(*by).distinct()
     return ends.join(episodes.select(*by).distinct(), by, how="left_anti").count()
