@@ -219,7 +219,8 @@ def test_clean_removes_what_was_built(tmp_path: Path) -> None:
 
 
 def test_stages_are_found_by_their_full_name() -> None:
-    gate = "stage make test-project\nANSI=false two_at_a_time 'make a ARGS=1' \\\n  'make b'\n# stage make c\necho make d\n"
+    stages = "stage make test-project\nANSI=false two_at_a_time 'make a ARGS=1' \\\n  'make b'\n"
+    gate = f"{stages}# stage make c\necho make d\n"
     assert _find_stages(gate) == {"make test-project", "make a", "make b"}
 
 
