@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from routing.errors import InputError, join_bounded, quote
+from routing.importing.tsql.vocabulary import VARIABLE, name_of_variable
 
 # The order: natural, by the parts of a path. Tools with an order of their own have ranks before it.
 
@@ -147,6 +148,31 @@ def without_undo(text: str) -> tuple[str, int | None]:
         if is_undo_section and first is None:
             first = text.count("\n", 0, end) + 1
     return "".join(parts), first
+
+
+# Scripts that a setting of Flyway leaves out.
+
+
+_SHOULD_EXECUTE = re.compile(r"^[ \t]*(?:flyway\.)?shouldExecute[ \t]*=(.*)$", re.IGNORECASE | re.MULTILINE)
+_CONSTANTS = {"": True, "true": True, "false": False}
+_COMPARISON = re.compile(r"([^\s=!&|()]+)\s*([=!])=\s*([^\s=!&|()]+)")
+
+
+def should_execute(script: Path, variables: Mapping[str, str]) -> bool | str:
+    """Return whether Flyway runs a script by the ``.conf`` file beside it, or an expression that is not constant.
+
+    ``variables`` are the values of placeholders. Raises OSError.
+    """
+    settings = script.with_name(f"{script.name}.conf")
+    written = _SHOULD_EXECUTE.findall(settings.read_text("utf-8", "replace")) if settings.is_file() else []
+    if not written:
+        return True
+    values = {name.casefold(): value for name, value in variables.items()}
+    expression = VARIABLE.sub(lambda match: values.get(name_of_variable(match).casefold(), match[0]), written[-1])
+    compared = _COMPARISON.fullmatch(expression.strip())
+    if VARIABLE.search(expression) is None and compared is not None:
+        return (compared[1] == compared[3]) == (compared[2] == "=")
+    return _CONSTANTS.get(expression.strip().lower(), str(written[-1]).strip())
 
 
 # Scripts of one environment.

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from html.parser import HTMLParser
 
 from routing.errors import InputError, quote
-from routing.importing.catalog.printed_lines import is_fixed_width, lines_of
+from routing.importing.catalog.printed_lines import cut, is_fixed_width, lines_of
 from routing.importing.catalog.views import NAMES
 from routing.importing.import_faults import unreadable_file
 
@@ -94,6 +94,7 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
     text = _without_margin(text)
     if is_html(text):
         return TextLayout(TextForm.HTML), text
+    text = _frame_simple_tables(text)
     if _ASCIIDOC.search(text):
         raise unreadable_file(
             file, "it is a table of AsciiDoc", "export it as CSV, or with sbroute import queries"
@@ -115,6 +116,37 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
         has_entities = separator == "|" and _MARKDOWN_RULE.search(text) is not None and "+-" not in text
         return TextLayout(TextForm.FRAMED, separator, has_entities=has_entities), text
     return TextLayout(TextForm.SEPARATED, separator, is_typed), text
+
+
+_SIMPLE_RULE = re.compile(r"=+(?: +=+)+ *")
+_INNER_RULE, _RULES_OF_TABLE = "|---|", 3
+
+
+def _frame_simple_tables(text: str) -> str:
+    """Return a text with bars between the cells of reStructuredText's simple tables.
+
+    A rule such as ``====  ====`` stands above and below a header, and at the end. The last column has no border.
+    """
+    lines, spans, rules = lines_of(text), list[tuple[int, int]](), 0
+    if not any(map(_SIMPLE_RULE.fullmatch, lines)):
+        return text
+    for place, line in enumerate(lines):
+        if _SIMPLE_RULE.fullmatch(line) is not None:
+            columns = [match.span() for match in re.finditer("=+", line)]
+            rules = rules + 1 if columns == spans else 1
+            spans = columns if rules < _RULES_OF_TABLE else []
+            lines[place] = _INNER_RULE if spans else ""
+        elif spans:
+            lines[place] = _frame(line, spans) if line.strip() else _INNER_RULE
+    return "\n".join(lines)
+
+
+def _frame(line: str, spans: Sequence[tuple[int, int]]) -> str:
+    cells = cut(line, [*spans[:-1], (spans[-1][0], spans[-1][1] + len(line))])
+    if cells is None:
+        # More cells than the header has: the line is rejected.
+        cells = [*("" for _ in spans), line]
+    return "|" + "|".join(cell.replace("|", "\\|") for cell in cells) + "|"
 
 
 def is_html(text: str) -> bool:

@@ -7,7 +7,14 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from routing.errors import InputError
-from routing.importing.script_folders import arrange, is_undo, natural_key, refuse_unknown, without_undo
+from routing.importing.script_folders import (
+    arrange,
+    is_undo,
+    natural_key,
+    refuse_unknown,
+    should_execute,
+    without_undo,
+)
 
 TOP = Path("/scripts")
 
@@ -186,3 +193,23 @@ def test_sections_that_undo_a_script_are_left_out(up: str, down: str) -> None:
 def test_similar_comments_are_not_undo_sections() -> None:
     text = "-- down below\nPRINT '-- migrate:down'\n-- migrate: down the road\n/* -- Downs */\n"
     assert without_undo(text) == (text, None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (None, True),
+        ("encoding=UTF-8\n# shouldExecute=false\n", True),
+        ("executeInTransaction=false\nshouldExecute = false\n", False),
+        ("flyway.shouldExecute=TRUE\n", True),
+        ("shouldExecute=${stage}==prod\n", True),
+        ("shouldExecute=${stage} != prod\n", False),
+        ("shouldExecute=${on}\n", "${on}"),
+        ("shouldExecute=${on}!=false\n", "${on}!=false"),
+        ("shouldExecute=${stage}==prod && true\n", "${stage}==prod && true"),
+    ],
+)
+def test_settings_of_flyway_leave_a_script_out(tmp_path: Path, settings: str | None, expected: bool | str) -> None:
+    if settings is not None:
+        (tmp_path / "V1__a.sql.conf").write_text(settings, encoding="utf-8")
+    assert should_execute(tmp_path / "V1__a.sql", {"STAGE": "prod"}) == expected

@@ -120,6 +120,43 @@ def test_an_error_of_a_tool_makes_an_export_incomplete(tmp_path: Path, line: str
         assert rejections_of(read(tmp_path, "services.txt", f"{services()}\n{printed}\n")) == []
 
 
+SIMPLE = """
+Services of HUB
+
+=========  ==========  ================
+name       service_id  service_queue_id
+=========  ==========  ================
+//orders        65536  1009
+``//a|b``       65537  1010
+
+//\u6771\u4eac     65538       1011
+//long name of a service 65539  1012
+//q             65540
+=========  ==========  ================
+
+Text below.
+"""
+
+
+@pytest.mark.parametrize("name", ["services.rst", "services.txt"])
+def test_simple_tables_of_restructuredtext(tmp_path: Path, name: str) -> None:
+    export = read(tmp_path, name, SIMPLE)
+    assert names(export) == ["//orders", "//a|b", "//\u6771\u4eac", "//q"]
+    assert rejections_of(export) == ["11: it has 4 cells, the header 3"]
+
+
+def test_names_with_invisible_characters_are_noted(tmp_path: Path) -> None:
+    export = read(tmp_path, "services.csv", "name,service_id\n//ab,1\n//a\u200bb,2\n//\u00e4,3\n")
+    assert names(export) == ["//ab", "//a\u200bb", "//\u00e4"]
+    [note] = [note.partition("services.csv, ")[2] for note in export.notes if "invisible" in note]
+    assert note == r"row 3: name '//a\u200bb' contains the invisible character U+200B (zero width space)"
+
+
+def test_rich_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="rich text: save"):
+        read(tmp_path, "services.txt", "{\\rtf1\\ansi name,service_id\\par //a,1\\par }")
+
+
 def test_a_line_in_the_table_that_does_not_fit_is_refused_with_its_place(tmp_path: Path) -> None:
     rows = services(ROWS[0], ("no number", "x", "1", "2"), ("//collapsed 1 2 3", "", "", ""))
     export = read(tmp_path, "services.txt", rows + "Done with it\n")
