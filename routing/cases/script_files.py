@@ -129,7 +129,8 @@ def _choose(
             for name, files in dialects.items()
         ]
         alone = _leave_included_out(own_outlines, notes)
-        arranged = arrange(folder, alone, environment, why, environments, reader.known_instances)
+        included = own_outlines.keys() - set(alone)
+        arranged = arrange(folder, alone, environment, why, environments, reader.known_instances, included)
         notes += why
         if not arranged:
             unread += why

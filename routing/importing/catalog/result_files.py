@@ -301,7 +301,7 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
     if decoded is None or not decoded.text.isascii():
         notes += _say_invisible(known_sets)
     if decoded is not None and decoded.encoding == GUESS:
-        notes.append(say_guess(file, as_shown(decoded.text)))
+        notes.append(say_guess(file, decoded.text))
         _refuse_implausible([part.rows.rows for part in known_sets])
     return known_sets
 
@@ -313,7 +313,7 @@ def _refuse_nested(file: str, rows: ResultSet, view: CatalogView | None) -> None
         nested_view = view or views.find_view_by_columns({*rows.columns, *names})
         own_names = [name for name in lacking if nested_view is not None and name in nested_view.own_names]
         if own_names:
-            why = f"{', '.join(own_names)} are in objects below {quote(member)}"
+            why = f"the objects below {quote(member)} have columns of it: {', '.join(own_names)}"
             raise OtherFileError.of_file(file, why, "write FOR JSON PATH instead of AUTO")
 
 

@@ -24,7 +24,10 @@ TextLine = tuple[int, list[str]]
 LONGEST_CELL = 20_000
 """No column of the views is longer than 4,000 characters; a quote that stays open for more was none."""
 
-_BARS = "|│║┃"
+_BOX = "│"
+# Header, frame and rows of one table may have different lines.
+_BOXES = str.maketrans(dict.fromkeys("║┃┆┇┊┋╎╏", _BOX))
+_BARS = ("|", _BOX)
 SEPARATORS = (",", "\t", ";", *_BARS)
 # A quoted cell up to its separator, a cell without quotation marks, and a bar without a backslash before it.
 _CLOSED = {
@@ -58,6 +61,9 @@ _TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|col|colgroup|thead|tbody|tr)\
 _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
 _MARKDOWN_RULE = re.compile(r"^[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_QUOTED_PRINTABLE = re.compile(
+    r"^Content-Transfer-Encoding:[ \t]*quoted-printable|<[a-z]+ [^<>]*=3D", re.IGNORECASE | re.MULTILINE
+)
 _ASCIIDOC = re.compile(r"^\|={3,}[ \t\r]*$", re.MULTILINE)
 # What osql and FreeTDS print before each line that they read, as in 1> 2>
 _PROMPTS = re.compile(r"^(?:\d{1,9}> )+", re.MULTILINE)
@@ -93,6 +99,8 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
     """
     text = _without_margin(text)
     if is_html(text):
+        if _QUOTED_PRINTABLE.search(text) is not None:
+            raise unreadable_file(file, "it is a mail in quoted-printable", "save the mail as HTML")
         return TextLayout(TextForm.HTML), text
     text = _frame_simple_tables(text)
     if _ASCIIDOC.search(text):
@@ -111,7 +119,9 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
         if separator_line[1] not in SEPARATORS:
             raise unknown_separator(separator_line[1], file)
         return TextLayout(TextForm.SEPARATED, separator_line[1]), text
-    separator, head = _find_separator(text)
+    separator, head = _find_separator(text[:_HEAD].translate(_BOXES))
+    if separator == _BOX:
+        text = text.translate(_BOXES)
     if separator in _BARS and head.lstrip().startswith(separator):
         has_entities = separator == "|" and _MARKDOWN_RULE.search(text) is not None and "+-" not in text
         return TextLayout(TextForm.FRAMED, separator, has_entities=has_entities), text

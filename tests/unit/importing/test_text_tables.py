@@ -152,6 +152,34 @@ def test_names_with_invisible_characters_are_noted(tmp_path: Path) -> None:
     assert note == r"row 3: name '//a\u200bb' contains the invisible character U+200B (zero width space)"
 
 
+BOXES = {
+    "heavy header": (
+        "\u250f\u2501\u2533\u2501\u2513\n\u2503 name \u2503 service_id \u2503\n\u2521\u2501\u2547\u2501\u2529\n"
+        "\u2502 //a \u2502 65536 \u2502\n\u2514\u2500\u2534\u2500\u2518\n"
+    ),
+    "double frame": (
+        "\u2554\u2550\u2564\u2550\u2557\n\u2551 name \u2502 service_id \u2551\n\u255f\u2500\u253c\u2500\u2562\n"
+        "\u2551 //a \u2502 65536 \u2551\n\u255a\u2550\u2567\u2550\u255d\n"
+    ),
+    "dashed columns": (
+        "\u250c\u2500\u252c\u2500\u2510\n\u2502 name \u2506 service_id \u2502\n\u255e\u2550\u256a\u2550\u2561\n"
+        "\u2502 //a \u2506 65536 \u2502\n\u2514\u2500\u2534\u2500\u2518\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", BOXES.values(), ids=BOXES)
+def test_lines_of_a_box_may_differ(tmp_path: Path, text: str) -> None:
+    export = read(tmp_path, "services.txt", text)
+    assert (names(export), export.rejected) == (["//a"], [])
+
+
+def test_a_mail_in_quoted_printable_is_refused(tmp_path: Path) -> None:
+    table = '<table border=3D"1"><tr><th>name</th></tr><tr><td>//a=3Db</td></tr></table>'
+    with pytest.raises(InputError, match="quoted-printable"):
+        read(tmp_path, "services.html", table)
+
+
 def test_rich_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="rich text: save"):
         read(tmp_path, "services.txt", "{\\rtf1\\ansi name,service_id\\par //a,1\\par }")
