@@ -36,7 +36,7 @@ from routing.importing.tsql.sqlcmd import Include, ScriptComments, SourceText, S
 from routing.importing.tsql.statement_parser import ParserSettings
 from routing.importing.tsql.tokens import tokenize
 from routing.importing.tsql.tree import ParsedBatch, ScriptBatch
-from routing.importing.tsql.vocabulary import as_written
+from routing.importing.tsql.vocabulary import as_written, speaks_of_routing
 
 # A script as it was read, and its run against the state of an instance.
 
@@ -491,6 +491,8 @@ def _decode(path: FilePlace) -> DecodedScript:
         raise ValueError(other_format)
     if not decoded.is_text:
         raise ValueError("it is not text")
+    if decoded.encoding.startswith("UTF-16") and speaks_of_routing(data.decode("latin-1")):
+        raise ValueError("a part of it is not in UTF-16: save it as UTF-8")
     return decoded
 
 
