@@ -89,16 +89,16 @@ def _deployed(path: PurePosixPath) -> str | None:
 def _read_plan(text: str) -> list[str]:
     """Return the scripts of a plan in order. That of a change which was reworked later is called NAME@TAG."""
     names: list[str] = []
-    tags: list[str] = []
+    tag = ""
     for line in text.splitlines():
         word = next(iter(line.partition("#")[0].split()), "%")
         if word.startswith("@"):
-            tags += [word] * (len(names) - len(tags))
+            tag = word
         elif not word.startswith(("%", "-")):
-            names.append(word.removeprefix("+"))
-    last = {name: place for place, name in enumerate(names)}
-    tags += [""] * (len(names) - len(tags))
-    return [name if last[name] == place else name + tags[place] for place, name in enumerate(names)]
+            name = word.removeprefix("+")
+            names = [f"{earlier}{tag}" if earlier == name else earlier for earlier in names]
+            names.append(name)
+    return names
 
 
 def _find_plan(

@@ -611,6 +611,13 @@ def test_a_name_written_as_in_tsql_is_refused(tmp_path: Path, rows: str) -> None
     assert "is written as in T-SQL" in rejections_of(export)[0]
 
 
+@pytest.mark.parametrize("cell", ['"=""//a"""', "'//a"])
+def test_a_name_with_a_mark_of_a_spreadsheet_is_refused(tmp_path: Path, cell: str) -> None:
+    export = read(tmp_path, "services.csv", f"name,service_id\n{cell},65536\n//b'c,65537\n'//d',65538\n")
+    assert names(export) == ["//b'c"]
+    assert "marks of a text in a spreadsheet" in rejections_of(export)[0]
+
+
 @pytest.mark.parametrize("column", ["broker_instance", "mirror_address", "remote_service_name"])
 @pytest.mark.parametrize(
     "word", ["null", "None", "nil", "N/A", "NaN", "-", "\u2014", "\u2400", "(leer)", "<unset>"]
