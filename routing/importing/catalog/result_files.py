@@ -322,11 +322,12 @@ def _say_invisible(sets: Sequence[FoundResultSet]) -> Iterator[str]:
     for part in sets:
         rows = part.rows.rows
         for column in (*part.view.added_columns, *views.LONGEST):
-            for number, cell in zip(rows.numbers, rows.column(column), strict=True):
-                unseen = INVISIBLE.search(cell) if isinstance(cell, str) and not cell.isascii() else None
-                if unseen is not None:
+            texts = (cell for cell in rows.different(column) if isinstance(cell, str) and not cell.isascii())
+            unseen = {cell: match.group() for cell in texts if (match := INVISIBLE.search(cell)) is not None}
+            for number, cell in zip(rows.numbers, rows.column(column), strict=True) if unseen else ():
+                if isinstance(cell, str) and cell in unseen:
+                    sign = name_character(unseen[cell])
                     which = f"{column} {quote(cell)}"
-                    sign = name_character(unseen.group())
                     yield f"{part.file}, row {number}: {which} contains the invisible character {sign}"
 
 

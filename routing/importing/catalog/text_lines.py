@@ -137,7 +137,7 @@ def _frame_simple_tables(text: str) -> str:
 
     A rule such as ``====  ====`` stands above and below a header, and at the end. The last column has no border.
     """
-    lines, spans, rules = lines_of(text), list[tuple[int, int]](), 0
+    lines, spans, rules = lines_of(text) if "==" in text[:_HEAD] else [], list[tuple[int, int]](), 0
     if not any(map(_SIMPLE_RULE.fullmatch, lines)):
         return text
     for place, line in enumerate(lines):

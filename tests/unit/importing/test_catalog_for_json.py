@@ -228,3 +228,10 @@ def test_columns_of_a_joined_table_are_refused(tmp_path: Path, rows: object, nam
 def test_a_joined_table_without_columns_of_the_view_is_no_part_of_it(tmp_path: Path) -> None:
     rows = [{"name": "//a", "service_id": 5, "service_queue_id": 9, "q": [{"name": "Q", "object_id": 9}]}]
     assert read(tmp_path, "services.json", json.dumps(rows)).rows_read == {"services": 1}
+
+
+def test_a_list_beside_an_invisible_character_is_refused(tmp_path: Path) -> None:
+    rows = [{"name": "//a\u200b", "service_id": 5}, {"name": ["//b"], "service_id": 6}]
+    export = read(tmp_path, "services.json", json.dumps(rows, ensure_ascii=False))
+    assert [row["name"] for row in export.rows["services"]] == ["//a\u200b"]
+    assert [note.partition("services.json, ")[2][:5] for note in export.notes if "invisible" in note] == ["row 1"]
