@@ -190,6 +190,7 @@ def without_undo(text: str) -> tuple[str, int | None]:
 # Tests and samples beside the scripts of a deployment.
 
 
+_TEST = "test"
 _BESIDE = re.compile(
     r"(?:.*[._ -])?(?:unit|integration)?[._ -]?tests|unit[._ -]?test|specs?|samples?|examples?|demos|docs?"
     r"|documentation|tsqlt|fixtures|test[._ -]?data",
@@ -197,17 +198,29 @@ _BESIDE = re.compile(
 )
 
 
-def _find_beside(paths: Sequence[PurePosixPath], instances: Collection[str]) -> list[PurePosixPath]:
-    """Return the scripts in folders of tests, samples and pages, unless all scripts are in such folders."""
+def _find_beside(
+    paths: Sequence[PurePosixPath], environment: str | None, instances: Collection[str]
+) -> list[PurePosixPath]:
+    """Return the scripts in folders of tests, samples and pages, unless all scripts are in such folders.
+
+    A folder ``test`` beside one of another environment is an environment.
+    """
     common_folder = _count_common_folders(paths)
-    beside = [
-        path
+    names = {
+        folder: folder.name.casefold()
         for path in paths
-        if any(
-            _BESIDE.fullmatch(name) and name.casefold() not in instances for name in path.parts[common_folder:-1]
-        )
-    ]
-    return beside if len(beside) < len(paths) else []
+        for folder in path.parents
+        if len(folder.parts) > common_folder
+    }
+    others = {folder.parent for folder, name in names.items() if name != _TEST and _ENVIRONMENTS.fullmatch(name)}
+    beside = {
+        folder
+        for folder, name in names.items()
+        if _BESIDE.fullmatch(name) or (name == _TEST != environment and folder.parent not in others)
+        if name not in instances
+    }
+    found = [path for path in paths if beside.intersection(path.parents)]
+    return found if len(found) < len(paths) else []
 
 
 # Scripts that a setting of Flyway leaves out.
@@ -224,7 +237,7 @@ def should_execute(script: Path, variables: Mapping[str, str]) -> bool | str:
     ``variables`` are the values of placeholders. Raises OSError.
     """
     settings = script.with_name(f"{script.name}.conf")
-    written = _SHOULD_EXECUTE.findall(settings.read_text("utf-8", "replace")) if settings.is_file() else []
+    written = _SHOULD_EXECUTE.findall(settings.read_text("utf-8-sig", "replace")) if settings.is_file() else []
     if not written:
         return True
     values = {name.casefold(): value for name, value in variables.items()}
@@ -380,6 +393,7 @@ def arrange(
     """
     paths = {_within(folder, file): file for file in files}
     known_instances = {name.casefold() for name in instances}
+    folded_name = None if environment is None else _fold(environment)
     remaining = list(paths)
 
     def leave_out(which: str, left_out: Collection[PurePosixPath]) -> None:
@@ -391,11 +405,10 @@ def arrange(
     leave_out("since they undo other scripts (name them to apply them)", list(_find_undo(paths)))
     leave_out(
         "tests and samples beside other scripts (name them to apply them)",
-        _find_beside(remaining, known_instances),
+        _find_beside(remaining, folded_name, known_instances),
     )
     plan, unplanned = _find_plan(folder, remaining)
     leave_out(f"since {_PLAN} does not have them", unplanned)
-    folded_name = None if environment is None else _fold(environment)
     siblings = [*remaining, *(_within(folder, file) for file in included)]
     of_environments = _find_environments(siblings, folded_name, known_instances)
     environments.update(of_environments.values())

@@ -128,7 +128,7 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
     return TextLayout(TextForm.SEPARATED, separator, is_typed), text
 
 
-_SIMPLE_RULE = re.compile(r"=+(?: +=+)+ *")
+_SIMPLE_RULE = re.compile(r" *=+(?: +=+)+ *")
 _INNER_RULE, _RULES_OF_TABLE = "|---|", 3
 
 
@@ -153,7 +153,7 @@ def _frame_simple_tables(text: str) -> str:
 
 def _frame(line: str, spans: Sequence[tuple[int, int]]) -> str:
     cells = cut(line, [*spans[:-1], (spans[-1][0], spans[-1][1] + len(line))])
-    if cells is None:
+    if cells is None or line[: spans[0][0]].strip():
         # More cells than the header has: the line is rejected.
         cells = [*("" for _ in spans), line]
     return "|" + "|".join(cell.replace("|", "\\|") for cell in cells) + "|"

@@ -216,12 +216,13 @@ def test_settings_of_flyway_leave_a_script_out(tmp_path: Path, settings: str | N
 
 
 @pytest.mark.parametrize(
-    "folder", ["tests", "Sales.Tests", "Unit Tests", "samples", "example", "docs/api", "tsqlt"]
+    "folder", ["test", "Sales.Tests", "Unit Tests", "samples", "example", "docs/api", "tsqlt"]
 )
 def test_tests_and_samples_beside_scripts_are_left_out(folder: str) -> None:
     files, [note], _ = arranged("src/a.sql", f"{folder}/b.sql")
     assert files == ["src/a.sql"]
     assert note.startswith("skipped, tests and samples beside other scripts")
+    assert arranged(f"{folder}/b.sql", "src/a.sql", environment="prod")[0] == ["src/a.sql"]
     # A folder with nothing else is what the caller wants.
     assert arranged(f"{folder}/a.sql", f"{folder}/b.sql")[:2] == ([f"{folder}/a.sql", f"{folder}/b.sql"], [])
 
@@ -247,3 +248,11 @@ def test_an_included_script_shows_that_its_sibling_is_of_an_environment() -> Non
     main, test = TOP / "main.sql", TOP / "routes/test.sql"
     assert arrange(TOP, [main, test], None, notes, set(), included=[TOP / "routes/prod.sql"]) == [main]
     assert ["--environment applies one of TEST" in note for note in notes] == [True]
+
+
+def test_a_folder_called_test_may_be_an_environment() -> None:
+    names = ["src/a.sql", "test/b.sql"]
+    assert arranged(*names, environment="TEST")[0] == names
+    files, [note], environments = arranged(*names, "uat/b.sql")
+    assert (files, environments) == (["src/a.sql"], {"test", "uat"})
+    assert "--environment applies one of TEST, UAT" in note

@@ -139,8 +139,9 @@ Text below.
 
 
 @pytest.mark.parametrize("name", ["services.rst", "services.txt"])
-def test_simple_tables_of_restructuredtext(tmp_path: Path, name: str) -> None:
-    export = read(tmp_path, name, SIMPLE)
+@pytest.mark.parametrize("margin", ["", "   "])
+def test_simple_tables_of_restructuredtext(tmp_path: Path, name: str, margin: str) -> None:
+    export = read(tmp_path, name, SIMPLE.replace("\n", f"\n{margin}"))
     assert names(export) == ["//orders", "//a|b", "//\u6771\u4eac", "//q"]
     assert rejections_of(export) == ["11: it has 4 cells, the header 3"]
 
