@@ -146,7 +146,7 @@ _LONGEST_BLOCK = 200
 _BLOCK_BEGINNINGS = ("{", "<", "\ue003", "\ue004")
 """A sign, or the mark of a placeholder in braces."""
 _CODE_BLOCK = "<#"
-"""In a block of T4 stands code in C#, whose braces may enclose what follows."""
+"""The beginning of a block of T4. Its code is C#, and its braces may enclose the statements below."""
 _LEAST_WORDS = 4
 _CALLED = 3
 _ENDS_OF_SENTENCES = (".", ":", "!", "?")

@@ -488,7 +488,7 @@ def _decode(path: FilePlace) -> DecodedScript:
     if not decoded.is_text:
         raise ValueError("it is not text")
     if decoded.encoding.startswith("UTF-16") and speaks_of_routing(data.decode("latin-1")):
-        raise ValueError("a part of it is not in UTF-16: save it as UTF-8")
+        raise ValueError("it has parts that are not in UTF-16: save it as UTF-8")
     return decoded
 
 

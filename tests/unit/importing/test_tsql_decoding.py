@@ -68,5 +68,5 @@ def test_files_that_are_not_text(data: bytes, is_text: bool) -> None:
 def test_utf_8_below_utf_16_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.sql"
     file.write_bytes(SCRIPT.encode("utf-16") + SCRIPT.encode())
-    with pytest.raises(ValueError, match="a part of it is not in UTF-16"):
+    with pytest.raises(ValueError, match="it has parts that are not in UTF-16"):
         read_file(file)
