@@ -166,6 +166,7 @@ BROKEN = {
     "routes.rtf.txt": "{\\rtf1 name\\tab remote_service_name\\tab address\\par\nR\\tab //a\\tab LOCAL\\par}",
     "routes.txt": "{\\rtf1\\ansi name, remote_service_name, address\\par\n}",
     "routes.csv": "name,remote_service_name,route_id\nR,//a,65536\n",
+    "nested.json": '[{"d": "Shop", "r": [{"name": "R", "remote_service_name": "//a", "address": "x"}]}]',
 }
 
 

@@ -314,7 +314,7 @@ def _refuse_nested(file: str, rows: ResultSet, view: CatalogView | None) -> None
         own_names = [name for name in lacking if nested_view is not None and name in nested_view.own_names]
         if own_names:
             why = f"the objects below {quote(member)} have columns of it: {', '.join(own_names)}"
-            raise OtherFileError.of_file(file, why, "write rows without objects in them, as FOR JSON PATH does")
+            raise unreadable_file(file, why, "write rows without objects in them, as FOR JSON PATH does")
 
 
 def _say_invisible(sets: Sequence[FoundResultSet]) -> Iterator[str]:
