@@ -29,7 +29,7 @@ from routing.importing.import_faults import (
 from routing.importing.import_files import KEEP, FilePlace, Reach, as_shown, copied, find_files, on_this_disk
 from routing.importing.other_formats import find_rich_text, other_format_of
 from routing.importing.tsql.script_reader import DecodedScript, decode
-from routing.importing.tsql.vocabulary import INVISIBLE, name_character
+from routing.importing.tsql.vocabulary import UNSEEN, name_character
 from routing.rules.text import host
 from routing.tables.arrow_rows import plain_values
 
@@ -323,7 +323,7 @@ def _say_invisible(sets: Sequence[FoundResultSet]) -> Iterator[str]:
         rows = part.rows.rows
         for column in (*part.view.added_columns, *views.LONGEST):
             texts = (cell for cell in rows.different(column) if isinstance(cell, str) and not cell.isascii())
-            unseen = {cell: match.group() for cell in texts if (match := INVISIBLE.search(cell)) is not None}
+            unseen = {cell: match.group() for cell in texts if (match := UNSEEN.search(cell)) is not None}
             for number, cell in zip(rows.numbers, rows.column(column), strict=True) if unseen else ():
                 if isinstance(cell, str) and cell in unseen:
                     sign = name_character(unseen[cell])

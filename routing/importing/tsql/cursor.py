@@ -21,8 +21,8 @@ from routing.importing.tsql.script_statements import (
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, LexemeList
 from routing.importing.tsql.vocabulary import (
     FOLLOWERS,
-    INVISIBLE,
     RESERVED,
+    UNSEEN,
     find_unfilled,
     find_unknown_variable,
     is_stand_in,
@@ -241,7 +241,7 @@ class LexemeCursor:
             raise RefusalError(f"the {noun} {quote(text)} {why}")
         if is_stand_in(filled):
             self.notes.append(f"the {noun} {quote(text)} looks like a placeholder that was not filled in")
-        unseen = INVISIBLE.search(text)
+        unseen = UNSEEN.search(text)
         if unseen is not None:
             self.notes.append(f"the {noun} contains the invisible character {name_character(unseen.group())}")
         return _PLACEHOLDER.sub(self._default, text)

@@ -155,6 +155,9 @@ INVISIBLE = re.compile(
 )
 """Invisible characters: to SQL Server neither blanks nor letters, so it cannot parse a statement with one."""
 
+UNSEEN = re.compile(rf"{INVISIBLE.pattern}|[\u00a0\u2000-\u200a\u202f\u205f]")
+"""Characters by which names that look equal differ: invisible ones, and blanks that are not the usual one."""
+
 _NEARLY = 0.75
 """The required similarity of a misspelt word: one letter of four may differ, or two of eight may be swapped."""
 

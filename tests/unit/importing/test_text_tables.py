@@ -147,10 +147,12 @@ def test_simple_tables_of_restructuredtext(tmp_path: Path, name: str, margin: st
 
 
 def test_names_with_invisible_characters_are_noted(tmp_path: Path) -> None:
-    export = read(tmp_path, "services.csv", "name,service_id\n//ab,1\n//a\u200bb,2\n//\u00e4,3\n")
-    assert names(export) == ["//ab", "//a\u200bb", "//\u00e4"]
-    [note] = [note.partition("services.csv, ")[2] for note in export.notes if "invisible" in note]
-    assert note == r"row 3: name '//a\u200bb' contains the invisible character U+200B (zero width space)"
+    export = read(tmp_path, "services.csv", "name,service_id\n//ab,1\n//a\u200bb,2\n//\u00e4,3\n//ab\u00a0,4\n")
+    assert names(export) == ["//ab", "//a\u200bb", "//\u00e4", "//ab\u00a0"]
+    assert [note.partition("services.csv, ")[2] for note in export.notes if "invisible" in note] == [
+        r"row 3: name '//a\u200bb' contains the invisible character U+200B (zero width space)",
+        r"row 5: name '//ab\xa0' contains the invisible character U+00A0 (no-break space)",
+    ]
 
 
 BOXES = {
