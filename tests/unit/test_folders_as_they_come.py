@@ -69,6 +69,18 @@ def test_only_the_chosen_environment_is_read(tmp_path: Path, capsys: pytest.Capt
     assert "PROD, TEST" in capsys.readouterr().err
 
 
+def test_a_script_that_its_settings_switch_off_is_not_read(tmp_path: Path) -> None:
+    settings = {"V2__b.sql.conf": "shouldExecute=false", "V3__c.sql.conf": "shouldExecute=${prod}"}
+    scripts = {f"V{number}__{name}.sql": ROUTE.format(name) for number, name in enumerate("abc", start=1)}
+    done = checked(tmp_path, {**scripts, **settings})
+    assert addresses(done) == ["TCP://a:4022"]
+    notes = [note.rpartition("/")[2] for note in done.evidence.log.notes if "shouldExecute" in note]
+    assert sorted(notes) == [
+        "V2__b.sql: skipped, since its settings say shouldExecute=false",
+        "V3__c.sql: not read, it is not known whether its settings run it: shouldExecute=${prod}",
+    ]
+
+
 def test_a_file_that_another_includes_is_read_once(tmp_path: Path) -> None:
     scripts = {
         "sub/R.sql": PLAIN.format("R"),
@@ -154,6 +166,7 @@ BROKEN = {
     "routes.rtf.txt": "{\\rtf1 name\\tab remote_service_name\\tab address\\par\nR\\tab //a\\tab LOCAL\\par}",
     "routes.txt": "{\\rtf1\\ansi name, remote_service_name, address\\par\n}",
     "routes.csv": "name,remote_service_name,route_id\nR,//a,65536\n",
+    "nested.json": '[{"d": "Shop", "r": [{"name": "R", "remote_service_name": "//a", "address": "x"}]}]',
 }
 
 
@@ -165,11 +178,9 @@ def test_a_broken_export_in_a_folder_is_named_and_skipped(
     done = linted(capsys, str(tmp_path))
     assert [(one["code"], one["line"]) for one in done["findings"]] == [("SBR006", 1)]
     assert any(note.startswith(f"{tmp_path / name}: not read, ") for note in done["notes"])
-    # Nothing in RTF has the form of an export.
-    is_told = name != "routes.rtf.txt"
-    assert [note.startswith(f"{tmp_path / name}: not read, ") for note in done["unread"]] == [True] * is_told
+    assert [note.startswith(f"{tmp_path / name}: not read, ") for note in done["unread"]] == [True]
     assert cli.main(["lint", str(tmp_path), "--format", "sarif"]) == 0
-    assert (f"not judged: {tmp_path / name}: not read, " in capsys.readouterr().out) == is_told
+    assert f"not judged: {tmp_path / name}: not read, " in capsys.readouterr().out
     assert cli.main(["lint", str(tmp_path / name)]) == 2
 
 
@@ -217,8 +228,8 @@ def test_a_broken_parquet_file_is_one_unread_file(
 
 
 def test_a_folder_without_an_export_says_why(tmp_path: Path) -> None:
-    write(tmp_path, {"README.rst": "name"})
-    with pytest.raises(InputError, match=r"no export of a view; .*README\.rst: not read, its name does not end"):
+    write(tmp_path, {"README.adoc": "name"})
+    with pytest.raises(InputError, match=r"no export of a view; .*README\.adoc: not read, its name does not end"):
         read_export([str(tmp_path)], StandIns("HUB", "Orders"))
 
 
