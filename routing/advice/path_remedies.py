@@ -19,10 +19,16 @@ from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.route_remedies import pin_anew
 from routing.advice.server_remedies import lead_to_principal, leave_replica
 from routing.advice.service_remedies import look_for_queue
-from routing.advice.silence_remedies import SilentMessages, find_causes, has_arrived, say_outdated, with_next_steps
+from routing.advice.silence_remedies import (
+    SilentMessages,
+    find_causes,
+    find_outdated,
+    has_arrived,
+    say_outdated,
+    with_next_steps,
+)
 from routing.advice.stuck_messages import TSQL_PORT, AdviceEstate, SentMessage, StuckMessage, UsedRoute
 from routing.cases.estate_addresses import is_ip
-from routing.cases.missing_knowledge import MissingKnowledge, gaps_on
 from routing.cases.near_misses import NearMiss
 from routing.render.phrases import named
 from routing.rules import text
@@ -67,16 +73,6 @@ def find_remedies(
     return list(near), list(remedies)
 
 
-def find_arrival(path: JudgedPath) -> RemedyPlace | None:
-    """Return the place where all branches of a path deliver, or None if there is not exactly one."""
-    ends = {
-        RemedyPlace(possible_path.hop_path.instance or "", possible_path.hop_path.database)
-        for possible_path in path.forward_paths
-    }
-    is_delivered = all(possible_path.hop_path.ending is Ending.DELIVERED for possible_path in path.forward_paths)
-    return next(iter(ends)) if is_delivered and len(ends) == 1 else None
-
-
 def find_silence_remedies(path: JudgedPath | None, sent: SentMessage, silent: SilentMessages) -> list[Remedy]:
     """Return the remedies for messages that are not acknowledged although no hop is known to fail.
 
@@ -103,7 +99,7 @@ def find_silence_remedies(path: JudgedPath | None, sent: SentMessage, silent: Si
         return returns
     if causes:
         return [_check_return_address(path, cause) for cause in causes]
-    outdated = {gap.instance: None for gap in gaps_on(path) if gap.missing is MissingKnowledge.OUTDATED}
+    outdated = find_outdated(path)
     if outdated:
         return [say_outdated(silent, instance) for instance in outdated]
     if path.end is PathEnd.DELIVERED and arriving:

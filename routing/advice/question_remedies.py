@@ -6,27 +6,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 
-from routing.advice.path_remedies import (
-    find_arrival,
-    find_remedies,
-    find_silence_remedies,
-    find_unaddressed,
-    find_wrong_ports,
-)
+from routing.advice.path_remedies import find_remedies, find_unaddressed, find_wrong_ports
 from routing.advice.remedies import remedy_of
-from routing.advice.remedy import Remedy, RemedyPlace, withhold_refused
+from routing.advice.remedy import Remedy, withhold_refused
 from routing.advice.server_remedies import complete_addresses
-from routing.advice.silence_remedies import SilentMessages
 from routing.advice.status_advice import StatusAdviser
-from routing.advice.status_facts import ReportedStatus
-from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.cases.background import StatusText
 from routing.cases.evidence import FileEvidence
 from routing.cases.judged_questions import FollowedMessage, JudgedQuestion, RemedyFacts
 from routing.cases.message_cases import MessageCase, MessageResult
 from routing.rules.judging import JudgedPath
-from routing.terms import LEAVES, STAYS, PathEnd
+from routing.rules.timeline import moment_of
+from routing.terms import LEAVES, STAYS
 
 ReadEstate = Callable[[], AdviceEstate]
 
@@ -54,7 +46,8 @@ def advise_on_question(
     if status_text is not None and verdict is not None and judged.case.database is not None:
         own_path = path if verdict.outcome in LEAVES else None
         case = replace(judged.case, path=own_path, status_text=status_text)
-        result = MessageResult(judged.question.row, "", case, judged.message)
+        row = {**judged.question.row, "enqueue_time": moment_of(judged.question.row["enqueue_time"])}
+        result = MessageResult(row, "", case, judged.message)
         remedies = _add_reported(remedies, result, sent, read_estate, has_exports=has_exports)
     return _allow(read_estate(), remedies) if remedies else ()
 
@@ -93,34 +86,16 @@ def _add_reported(
     is_kept, path = not result.case.is_on_its_way, result.path
     is_failing = path is not None and bool(path.failing_paths)
     has_remedy = is_kept or is_failing
-    is_silent = not has_remedy and result.status_text.is_silence(result.row["enqueue_time"])
+    is_silent = not has_remedy and result.is_unacknowledged
     if not (has_exports or is_silent):
         return remedies
     adviser = StatusAdviser(read_estate())
     counted = adviser.answer([result], is_failing=is_failing, has_remedy=has_remedy)
     answers = [remedy for remedy, _ in counted]
     if not answers and is_silent:
-        reported = adviser.describe(result, StatusTrouble.UNREAD, result.status_text)
-        answers = find_silence_remedies(path, sent, _describe_silence(result, reported))
+        answers = adviser.answer_silence([result], sent)
     ordered = [*remedies, *answers] if is_kept else [*answers, *remedies]
     return sorted(ordered, key=lambda remedy: remedy.discards_messages)
-
-
-def _describe_silence(result: MessageResult, reported: ReportedStatus) -> SilentMessages:
-    path, conversation = result.path, None if result.message is None else result.message.conversation_id
-    arrival = None if path is None else find_arrival(path)
-    is_lost = path is None or path.end is PathEnd.NOT_KNOWN
-    return SilentMessages(
-        estate=reported.estate,
-        sender=RemedyPlace(reported.instance, reported.scope if reported.address else reported.database),
-        service=reported.service,
-        target=reported.find_target() if is_lost and arrival is None else arrival,
-        conversations=() if conversation is None else (conversation,),
-        newest=result.row["enqueue_time"],
-        route=reported.route,
-        address=reported.address,
-        from_service=reported.from_service,
-    )
 
 
 def _allow(estate: AdviceEstate, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -21,13 +21,18 @@ from routing.advice.server_remedies import (
     part_endpoints,
     start_endpoint,
 )
+from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, UsedRoute
 from routing.advice.trouble_catalogue import STATUSES
+from routing.cases.message_cases import MessageResult
+from routing.cases.missing_knowledge import MissingKnowledge, gaps_on
 from routing.cases.server_facts import TELLS
 from routing.render.phrases import cut, named, quote_log, when
 from routing.rules.estate import SqlInstance
-from routing.rules.timeline import moment_of
+from routing.rules.judging import JudgedPath
+from routing.rules.timeline import micros_of, moment_of
+from routing.terms import Ending, PathEnd
 
 EVENT_THAT_TELLS = (
     "If that does not help, record the event Broker:Message Undeliverable there (sbroute import queries --events),"
@@ -58,6 +63,43 @@ class SilentMessages:
     def on_route(self) -> UsedRoute:
         """The use of the route."""
         return UsedRoute(self.estate, self.address, self.service, self.sender, self.route)
+
+
+def describe_silence(results: Sequence[MessageResult], reported: ReportedStatus) -> SilentMessages:
+    """Describe messages of one result that are not acknowledged. ``reported`` is their blank status.
+
+    If the end of their path is not known, their target is the only database that they may reach.
+    """
+    path, target = results[0].path, None
+    if path is None or (path.end is PathEnd.NOT_KNOWN and not find_outdated(path)):
+        target = reported.find_target()
+    messages = (result.message for result in results)
+    ids = (None if message is None else message.conversation_id for message in messages)
+    return SilentMessages(
+        estate=reported.estate,
+        sender=reported.place if reported.address is None else reported.route_place,
+        service=reported.service,
+        target=target if path is None else _find_arrival(path) or target,
+        conversations=frozenset(conversation for conversation in ids if conversation is not None),
+        newest=max(micros_of(result.row["enqueue_time"]) for result in results),
+        route=reported.route,
+        address=reported.address,
+        from_service=reported.from_service,
+    )
+
+
+def _find_arrival(path: JudgedPath) -> RemedyPlace | None:
+    """Return the place where all branches of a path deliver, or None if there is not exactly one."""
+    hop_paths = [possible_path.hop_path for possible_path in path.forward_paths]
+    ends = {RemedyPlace(hop_path.instance or "", hop_path.database) for hop_path in hop_paths}
+    is_delivered = all(hop_path.ending is Ending.DELIVERED for hop_path in hop_paths)
+    return next(iter(ends)) if is_delivered and len(ends) == 1 else None
+
+
+def find_outdated(path: JudgedPath) -> list[str]:
+    """Return the instances on a path that were exported before the messages were sent."""
+    gaps = gaps_on(path)
+    return list(dict.fromkeys(gap.instance for gap in gaps if gap.missing is MissingKnowledge.OUTDATED))
 
 
 def find_causes(silent: SilentMessages) -> list[Remedy]:

@@ -10,12 +10,13 @@ from functools import cached_property
 from routing.advice import connection_advice, dialog_remedies
 from routing.advice.address_remedies import restore_default
 from routing.advice.broker_copies import part_twins
-from routing.advice.path_remedies import by_route
+from routing.advice.path_remedies import by_route, find_silence_remedies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.send_remedies import grant_access, grant_send
 from routing.advice.server_remedies import follow_primary, lead_from_loopback
 from routing.advice.service_remedies import end_conversations, end_dead_dialog
+from routing.advice.silence_remedies import describe_silence
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import CONNECTION_TROUBLES, StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
@@ -260,6 +261,11 @@ class StatusAdviser:
         if verdict.outcome in ON_ITS_WAY or checked.knowledge.of_verdict(name, verdict):
             return None
         return remedy_of(self._estate.describe_stuck(SentMessage(name, None, service, None, t), verdict))
+
+    def answer_silence(self, results: Sequence[MessageResult], sent: SentMessage) -> list[Remedy]:
+        """Return the remedies for messages of one result that are not acknowledged."""
+        reported = self.describe(results[0], StatusTrouble.UNREAD, results[0].status_text)
+        return find_silence_remedies(results[0].path, sent, describe_silence(results, reported))
 
     def describe(self, result: MessageResult, trouble: StatusTrouble, status_text: StatusText) -> ReportedStatus:
         """Return the facts behind a trouble of a message."""

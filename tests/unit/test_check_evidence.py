@@ -556,6 +556,13 @@ def test_a_target_that_was_exported_before_the_message_was_sent(tmp_path: Path) 
     assert "'STOCK': it was exported before the messages were sent" in print_check(done)
 
 
+def test_the_only_possible_target_is_looked_at_if_the_end_is_not_known(tmp_path: Path) -> None:
+    off: dict[str, Any] = {"service_queues": {"Stock": [{**QUEUE, "is_receive_enabled": 0}]}}
+    remedy = silent(tmp_path, routes=None, **off)
+    assert [str(result.end) for result in check([str(tmp_path)]).results] == ["NOT_KNOWN"]
+    assert remedy.statement == "USE [Stock];\nALTER QUEUE [dbo].[StockQueue] WITH STATUS = ON;"
+
+
 @pytest.mark.parametrize(
     ("exported_at", "end"), [("2026-01-05T13:00:00Z", "DELIVERED"), ("2026-01-05T11:59:00Z", "NOT_KNOWN")]
 )
