@@ -8,7 +8,7 @@ from functools import cache
 
 from routing.advice.path_remedies import find_remedies, find_unaddressed, find_wrong_ports
 from routing.advice.remedies import remedy_of
-from routing.advice.remedy import Remedy, withhold_refused
+from routing.advice.remedy import AlteredRoute, Remedy, withhold_refused
 from routing.advice.server_remedies import complete_addresses
 from routing.advice.status_advice import StatusAdviser
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
@@ -103,7 +103,7 @@ def _allow(estate: AdviceEstate, remedies: Iterable[Remedy]) -> tuple[Remedy, ..
     allowed: dict[object, Remedy] = {}
     for remedy in remedies:
         shown = withhold_refused(estate.server, remedy)
-        is_altering = shown.altered is not None and shown.statement is not None
+        is_altering = isinstance(shown.altered, AlteredRoute) and shown.statement is not None
         allowed.setdefault((shown.place, shown.altered) if is_altering else shown, shown)
     return tuple(allowed.values())
 

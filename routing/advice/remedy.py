@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -20,8 +19,6 @@ _NOT_ON_MANAGED = (
     *("MIRROR_ADDRESS", "N'TRANSPORT'"),
 )
 _CHANGES = ("ALTER ", "CREATE ", "DROP ", "END CONVERSATION", "GRANT ", "REVOKE ")
-_ALTERED = re.compile(r"(?:\bALTER DATABASE |\bON DATABASE::)\[((?:[^\]]|\]\]){1,128})\]")
-_OPENING = ("READ_WRITE", "MULTI_USER")
 _ON_AZURE = "no statement makes it send or take messages."
 _LEAVE_AZURE = (
     "Move the database to a managed instance or to SQL Server.",
@@ -57,14 +54,25 @@ class AlteredRoute(NamedTuple):
     option: str = "ADDRESS"
 
 
+class AlteredDatabases(NamedTuple):
+    """The databases that a statement alters from master. ``is_opening``: it lets them take changes."""
+
+    names: tuple[str | None, ...]
+    is_opening: bool = False
+
+
+Altered = AlteredRoute | AlteredDatabases
+
+
 @dataclass(frozen=True)
 class Remedy:
     """A remedy for messages that do not arrive.
 
     ``cause`` is one sentence, ``actions`` are one or more. ``statement`` is T-SQL with its own `USE`. It is ready
     to run if ``is_complete``, otherwise every line is a comment. ``risk`` names deleted, locked or stopped
-    objects. It is None if there is no risk. ``altered`` is the route that the statement alters.
-    ``discards_messages`` is True if the remedy deletes messages that wait to be sent.
+    objects. It is None if there is no risk. ``altered`` is the altered route, or the
+    altered databases if they are not that of ``place``. ``discards_messages`` is True if the remedy deletes
+    messages that wait to be sent.
     """
 
     place: RemedyPlace
@@ -74,7 +82,7 @@ class Remedy:
     is_complete: bool = False
     risk: str | None = None
     confidence: Confidence = Confidence.TO_BE_CHECKED
-    altered: AlteredRoute | None = None
+    altered: Altered | None = None
     discards_messages: bool = False
 
     @property
@@ -141,7 +149,7 @@ def ready(
     *lines: str | None,
     risk: str | None = None,
     confidence: Confidence = Confidence.CERTAIN,
-    altered: AlteredRoute | None = None,
+    altered: Altered | None = None,
 ) -> Remedy:
     """Build a remedy that is ready to run. It has no statement if a name cannot be pasted."""
     database = UNNAMED_DATABASE if place.database is None else place.database
@@ -158,7 +166,7 @@ def to_fill_in(
     *lines: str | None,
     risk: str | None = None,
     confidence: Confidence = Confidence.TO_BE_CHECKED,
-    altered: AlteredRoute | None = None,
+    altered: Altered | None = None,
 ) -> Remedy:
     """Build a remedy with a commented statement, because a value or choice is missing."""
     built = ready(place, cause, actions, *lines, risk=risk, confidence=confidence, altered=altered)
@@ -197,19 +205,24 @@ def withhold_refused(server: ServerEvidence, remedy: Remedy) -> Remedy:
         note = f"{named(remedy.instance)} is a Managed Instance, which does not support the statement for it."
         return replace(remedy, actions=(*remedy.actions, note), statement=None, is_complete=False)
     is_change = any(words in statement for words in _CHANGES)
-    altered = [name.replace("]]", "]") for name in _ALTERED.findall(statement)] or [remedy.place.database]
-    refusals = (_refuse_change(server, remedy.instance, name, statement) for name in altered if is_change)
+    altered = remedy.altered
+    if not isinstance(altered, AlteredDatabases):
+        altered = AlteredDatabases((remedy.place.database,))
+    refusals = (
+        _refuse_change(server, remedy.instance, name, is_opened=altered.is_opening)
+        for name in altered.names
+        if is_change
+    )
     why = next(filter(None, refusals), None)
     return remedy if why is None else replace(remedy.as_comment(), actions=(*remedy.actions, why))
 
 
-def _refuse_change(server: ServerEvidence, instance: str, database: str | None, statement: str) -> str | None:
+def _refuse_change(server: ServerEvidence, instance: str, database: str | None, *, is_opened: bool) -> str | None:
     """Return a sentence on a database that takes no changes, or None for any other."""
     facts = server.database(instance, database)
     if facts is None or database is None:
         return None
     if server.is_secondary(instance, facts.name):
         return f"{named(database)} of {named(instance)} is a secondary replica: run the statement at the primary."
-    is_opened = any(option in statement for option in _OPENING)
     is_read_only = facts.is_read_only and not facts.is_closed and not is_opened
     return f"{named(database)} is read-only: the statement needs it to be writable." if is_read_only else None

@@ -13,7 +13,15 @@ from dataclasses import replace
 from routing.advice import statements
 from routing.advice.address_remedies import ask_for_address, check_short_name
 from routing.advice.broker_copies import MASTER
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace, correct_route, ready, to_fill_in
+from routing.advice.remedy import (
+    AlteredDatabases,
+    Confidence,
+    Remedy,
+    RemedyPlace,
+    correct_route,
+    ready,
+    to_fill_in,
+)
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_numbers
 from routing.advice.stuck_messages import AdviceEstate, StuckMessage, UsedRoute
@@ -439,6 +447,7 @@ def trust_initiator(status: ReportedStatus, target: RemedyPlace | None, inner: s
         statements.alter_database(status.database, "TRUSTWORTHY ON"),
         risk=TRUST_RISK,
         confidence=Confidence.LIKELY,
+        altered=AlteredDatabases((status.database,)),
     )
 
 

@@ -152,6 +152,15 @@ def test_no_statement_is_ready_for_a_database_that_takes_no_changes(
     assert any((note or "Then turn the queue on.") in action for action in trouble.remedy.actions)
 
 
+def test_a_name_that_looks_like_a_statement_hides_no_read_only_database(tmp_path: Path) -> None:
+    databases = [database("msdb", "d5d5d5d5", 4), {**database("Stock", "5c5c5c5c"), "is_read_only": 1}]
+    off = {"Stock": [{**QUEUE, "name": "ALTER DATABASE [msdb] READ_WRITE", "is_receive_enabled": 0}]}
+    target(tmp_path, databases=databases, service_queues=off)
+    [trouble] = check([str(tmp_path)]).troubles
+    assert not trouble.remedy.is_complete
+    assert any("needs it to be writable" in action for action in trouble.remedy.actions)
+
+
 def test_a_listener_whose_primary_listens_on_another_port(tmp_path: Path) -> None:
     shop(tmp_path, REFUSED, 9754, routes=to_stock("TCP://stocklistener:4022"))
     replica(tmp_path, "NODEA", 4022, "d6d6d6d6", is_open=False)
