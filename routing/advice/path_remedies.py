@@ -27,8 +27,9 @@ from routing.advice.silence_remedies import (
     say_outdated,
     with_next_steps,
 )
-from routing.advice.stuck_messages import TSQL_PORT, AdviceEstate, SentMessage, StuckMessage, UsedRoute
+from routing.advice.stuck_messages import TSQL_PORT, AdviceEstate, StuckMessage, UsedRoute
 from routing.cases.estate_addresses import is_ip
+from routing.cases.message_cases import MessageCase
 from routing.cases.near_misses import NearMiss
 from routing.render.phrases import named
 from routing.rules import text
@@ -50,7 +51,7 @@ _SENT_RIGHTLY = "The messages were sent, and every hop is right, there and back.
 
 
 def find_remedies(
-    path: JudgedPath, sent: SentMessage, estate: AdviceEstate
+    path: JudgedPath, sent: MessageCase, estate: AdviceEstate
 ) -> tuple[list[NearMiss], list[Remedy]]:
     """Find near misses and remedies for the stuck messages of a path, each once.
 
@@ -73,12 +74,9 @@ def find_remedies(
     return list(near), list(remedies)
 
 
-def find_silence_remedies(path: JudgedPath | None, sent: SentMessage, silent: SilentMessages) -> list[Remedy]:
-    """Return the remedies for messages that are not acknowledged although no hop is known to fail.
-
-    ``path`` is None if they stay on their instance.
-    """
-    causes, estate = find_causes(silent), silent.estate
+def find_silence_remedies(sent: MessageCase, silent: SilentMessages) -> list[Remedy]:
+    """Return the remedies for messages that are not acknowledged although no hop is known to fail."""
+    causes, estate, path = find_causes(silent), silent.estate, sent.path
     if path is None:
         return causes or [_look_further(silent)]
     arriving = [
@@ -123,7 +121,7 @@ def _export_further(silent: SilentMessages) -> Remedy:
     return Remedy(silent.sender, _SILENCE_CAUSE, _SILENCE_ACTIONS)
 
 
-def _correct_returns(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
+def _correct_returns(path: JudgedPath, sent: MessageCase, estate: AdviceEstate) -> list[Remedy]:
     """Correct routes that lead acknowledgements to a host that no known instance has."""
     unknown = [
         return_path
@@ -160,7 +158,7 @@ def _check_return_address(path: JudgedPath, cause: Remedy) -> Remedy:
 
 
 def find_wrong_ports(
-    possible_paths: Sequence[PossiblePath], sent: SentMessage, estate: AdviceEstate
+    possible_paths: Sequence[PossiblePath], sent: MessageCase, estate: AdviceEstate
 ) -> list[Remedy]:
     """Correct routes to an unknown port of a known machine, on paths in one direction."""
     stuck = (
@@ -189,7 +187,7 @@ def find_unaddressed(path: JudgedPath, estate: AdviceEstate) -> list[Remedy]:
 
 def _part_copies_at(
     possible_path: PossiblePath,
-    sent: SentMessage,
+    sent: MessageCase,
     estate: AdviceEstate,
     passed_instances: Collection[str] | None = None,
 ) -> list[Remedy]:
@@ -207,7 +205,7 @@ def _part_copies_at(
 
 
 def _remedies_of(
-    possible_path: PossiblePath, sent: SentMessage, estate: AdviceEstate
+    possible_path: PossiblePath, sent: MessageCase, estate: AdviceEstate
 ) -> Iterator[tuple[StuckMessage, Remedy]]:
     if possible_path.hop_path.ending is Ending.DELIVERED:
         # The acknowledgement is the one that fails, or it goes to a copy.
@@ -266,7 +264,7 @@ def _loop_to_break(possible_path: PossiblePath, describe: Callable[[int], StuckM
 
 
 def _describe_at(
-    possible_path: PossiblePath, number: int, sent: SentMessage, estate: AdviceEstate
+    possible_path: PossiblePath, number: int, sent: MessageCase, estate: AdviceEstate
 ) -> StuckMessage:
     hop = possible_path.hop_path.hops[number]
     verdict = hop.verdict

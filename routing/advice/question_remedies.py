@@ -11,7 +11,7 @@ from routing.advice.remedies import remedy_of
 from routing.advice.remedy import AlteredRoute, Remedy, withhold_refused
 from routing.advice.server_remedies import complete_addresses
 from routing.advice.status_advice import StatusAdviser
-from routing.advice.stuck_messages import AdviceEstate, SentMessage
+from routing.advice.stuck_messages import AdviceEstate
 from routing.cases.background import StatusText
 from routing.cases.evidence import FileEvidence
 from routing.cases.judged_questions import FollowedMessage, JudgedQuestion, RemedyFacts
@@ -36,31 +36,30 @@ def advise_on_question(
     ``followed`` is None for a message that stays on its instance. Facts are read only if there may be a remedy.
     """
     read_estate = cache(lambda: AdviceEstate(read_facts()))
-    sent = SentMessage.of_case(judged.case, judged.message.t)
     if followed is None:
-        remedies, path = _advise_where_stuck(judged.case, sent, read_estate), None
+        remedies, path = _advise_where_stuck(judged.case, read_estate), None
     else:
         paths = [path.judged for path in followed.paths]
-        remedies, path = _advise_on_paths(paths, sent, read_estate), paths[0] if len(paths) == 1 else None
+        remedies, path = _advise_on_paths(paths, judged.case, read_estate), paths[0] if len(paths) == 1 else None
     verdict = judged.case.verdict
     if status_text is not None and verdict is not None and judged.case.database is not None:
         own_path = path if verdict.outcome in LEAVES else None
         case = replace(judged.case, path=own_path, status_text=status_text)
         row = {**judged.question.row, "enqueue_time": moment_of(judged.question.row["enqueue_time"])}
         result = MessageResult(row, "", case, judged.message)
-        remedies = _add_reported(remedies, result, sent, read_estate, has_exports=has_exports)
+        remedies = _add_reported(remedies, result, read_estate, has_exports=has_exports)
     return _allow(read_estate(), remedies) if remedies else ()
 
 
-def _advise_where_stuck(case: MessageCase, sent: SentMessage, read_estate: ReadEstate) -> list[Remedy]:
+def _advise_where_stuck(case: MessageCase, read_estate: ReadEstate) -> list[Remedy]:
     """Find the remedy for a message that stays or is dropped, unless its dialog decides between several."""
     if not all(verdict.outcome in STAYS for verdict in case.verdicts):
         return []
-    remedies = {remedy_of(read_estate().describe_stuck(sent, verdict)) for verdict in case.verdicts}
+    remedies = {remedy_of(read_estate().describe_stuck(case, verdict)) for verdict in case.verdicts}
     return list(remedies) if len(remedies) == 1 else []
 
 
-def _advise_on_paths(paths: Iterable[JudgedPath], sent: SentMessage, read_estate: ReadEstate) -> list[Remedy]:
+def _advise_on_paths(paths: Iterable[JudgedPath], sent: MessageCase, read_estate: ReadEstate) -> list[Remedy]:
     """Find the remedies for hops that fail or lead to unknown addresses."""
     if not any(path.failing_paths or path.unread_addresses for path in paths):
         return []
@@ -77,25 +76,18 @@ def _advise_on_paths(paths: Iterable[JudgedPath], sent: SentMessage, read_estate
 
 
 def _add_reported(
-    remedies: list[Remedy], result: MessageResult, sent: SentMessage, read_estate: ReadEstate, *, has_exports: bool
+    remedies: list[Remedy], result: MessageResult, read_estate: ReadEstate, *, has_exports: bool
 ) -> list[Remedy]:
     """Add the remedies for a status of SQL Server, or for a missing acknowledgement, to those of the routes.
 
-    They come first if the message is on its way. Without exports, only a missing acknowledgement gets a remedy.
+    Without exports, only a missing acknowledgement gets a remedy.
     """
-    is_kept, path = not result.case.is_on_its_way, result.path
-    is_failing = path is not None and bool(path.failing_paths)
-    has_remedy = is_kept or is_failing
-    is_silent = not has_remedy and result.is_unacknowledged
-    if not (has_exports or is_silent):
+    case = result.case
+    has_remedy = not case.is_on_its_way or case.is_failing
+    if not has_exports and (has_remedy or not result.is_unacknowledged):
         return remedies
-    adviser = StatusAdviser(read_estate())
-    counted = adviser.answer([result], is_failing=is_failing, has_remedy=has_remedy)
-    answers = [remedy for remedy, _ in counted]
-    if not answers and is_silent:
-        answers = adviser.answer_silence([result], sent)
-    ordered = [*remedies, *answers] if is_kept else [*answers, *remedies]
-    return sorted(ordered, key=lambda remedy: remedy.discards_messages)
+    counted_remedies = StatusAdviser(read_estate()).advise([result], remedies, has_remedy=has_remedy)
+    return [counted.remedy for counted in counted_remedies]
 
 
 def _allow(estate: AdviceEstate, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:

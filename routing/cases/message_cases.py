@@ -97,12 +97,14 @@ class MessageCase:
 
     ``verdict`` is None if ``gaps`` or an unknown dialog leave it open, and ``possible`` has the possible verdicts.
     ``path`` is the path from their instance, or None if they stay. ``status_text`` is the status of SQL Server.
+    ``t`` is the decision time.
     """
 
     instance: str
     database: str | None
     service: str
     from_service: str | None
+    t: int
     status_text: StatusText
     verdict: Verdict | None
     gaps: tuple[KnowledgeGap, ...] = ()
@@ -123,6 +125,11 @@ class MessageCase:
     def is_on_its_way(self) -> bool:
         """Whether routing neither keeps nor drops the messages at their own instance."""
         return self.verdict is not None and self.verdict.outcome in ON_ITS_WAY
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the messages leave their instance and do not arrive or are not acknowledged."""
+        return self.path is not None and bool(self.path.failing_paths)
 
     @property
     def end(self) -> str:
@@ -154,9 +161,10 @@ class MessageCase:
 
 
 class SharedCases:
-    """The cases of an estate, each once."""
+    """The cases of an estate, each once. ``times`` are the decision times by instance."""
 
-    def __init__(self) -> None:
+    def __init__(self, times: Mapping[str, int]) -> None:
+        self._times = times
         self._cases: dict[Hashable, MessageCase] = {}
 
     def find(
@@ -173,7 +181,8 @@ class SharedCases:
         key = *address, status_text, id(verdict), gaps, tuple(map(id, possible))
         case = self._cases.get(key)
         if case is None:
-            case = self._cases[key] = MessageCase(*address, status_text, verdict, gaps, possible=possible)
+            t = self._times[row["instance_name"]]
+            case = self._cases[key] = MessageCase(*address, t, status_text, verdict, gaps, possible=possible)
         return case
 
 
@@ -282,7 +291,7 @@ def decide_all(
     pairs = zip(evidence.rows["messages"], evidence.rows["observed_routing"], strict=True)
     by_instance = group_pairs((pair[0]["instance_name"], pair) for pair in pairs)
     results, count = list[MessageResult](), len(evidence.rows["messages"])
-    possible, cases = PossibleVerdicts(estate.instances, estate.times), SharedCases()
+    possible, cases = PossibleVerdicts(estate.instances, estate.times), SharedCases(estate.times)
     for name, of_instance in by_instance.items():
         messages = _InstanceMessages(estate, name, dialogs, possible, cases)
         of_instance.sort(key=lambda pair: pair[0]["message_id"])

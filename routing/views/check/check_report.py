@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import starmap
 
 from routing.advice.remedy import Remedy, RemedyPlace
+from routing.advice.status_advice import CountedRemedy
 from routing.cases.evidence import FileEvidence, ScriptRead, ViewRead, views_read
 from routing.cases.message_cases import MessageResult
 from routing.cases.missing_knowledge import gap_sentence
@@ -31,7 +32,7 @@ from routing.schemas import INPUTS, ROUTES
 from routing.tables.table_columns import TableColumns
 from routing.terms import PathEnd, Reason
 from routing.views.check.checking import Check, find_notes
-from routing.views.check.grouping import GroupAdvice, ProblemKind
+from routing.views.check.grouping import ProblemKind
 from routing.views.check.problem_evidence import EvidencePlaces, ReportLimits, list_evidence
 from routing.views.check.problems import (
     MessageProblem,
@@ -183,7 +184,7 @@ class _Report:
         if left_out < len(problem.advice):
             yield Paragraph(f"and {len(problem.advice) - left_out} more remedies (--verbose lists all)", 1)
 
-    def _remedy(self, number: int, problem: MessageProblem, advice: GroupAdvice) -> Iterator[Block]:
+    def _remedy(self, number: int, problem: MessageProblem, advice: CountedRemedy) -> Iterator[Block]:
         remedy = advice.remedy
         label = f"what to do on {named(remedy.instance)}{_whose(problem, advice)}"
         first = self._remedies.setdefault((remedy.place, remedy.actions, remedy.statement), number)
@@ -272,7 +273,7 @@ def _items(sentences: Iterable[str]) -> Iterator[ListItem]:
     return (ListItem(sentence) for sentence in sentences)
 
 
-def _whose(problem: MessageProblem, advice: GroupAdvice) -> str:
+def _whose(problem: MessageProblem, advice: CountedRemedy) -> str:
     """Write the messages of a remedy if it is not for all or not certain."""
     is_of_some = len({advice.count for advice in problem.advice}) > 1
     share_text = f", about {advice.count:,} of these {problem.count:,} messages" if is_of_some else ""
