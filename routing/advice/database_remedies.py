@@ -9,7 +9,7 @@ from typing import NamedTuple
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER
 from routing.advice.remedy import AlteredDatabases, Confidence, Remedy, RemedyPlace, ready, to_fill_in
-from routing.advice.trouble_catalogue import TroubleEntry
+from routing.advice.trouble_catalogue import TRUST_RISK, TroubleEntry
 from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named
 
@@ -150,6 +150,16 @@ def own_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
 
 def give_to_sa(place: RemedyPlace, cause: str, actions: tuple[str, ...]) -> Remedy:
     """Advise ALTER AUTHORIZATION that gives a database to sa."""
-    line, altered = statements.own_database(place.database), AlteredDatabases((place.database,))
-    at_master = RemedyPlace(place.instance, MASTER)
-    return ready(at_master, cause, actions, line, confidence=Confidence.LIKELY, altered=altered)
+    return _alter(place, cause, actions, statements.own_database(place.database))
+
+
+def trust(place: RemedyPlace, cause: str, actions: tuple[str, ...]) -> Remedy:
+    """Advise TRUSTWORTHY for a database."""
+    return _alter(place, cause, actions, statements.alter_database(place.database, "TRUSTWORTHY ON"), TRUST_RISK)
+
+
+def _alter(
+    place: RemedyPlace, cause: str, actions: tuple[str, ...], line: str | None, risk: str | None = None
+) -> Remedy:
+    at_master, altered = RemedyPlace(place.instance, MASTER), AlteredDatabases((place.database,))
+    return ready(at_master, cause, actions, line, risk=risk, confidence=Confidence.LIKELY, altered=altered)

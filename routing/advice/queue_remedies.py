@@ -6,10 +6,8 @@ import re
 from collections.abc import Sequence
 
 from routing.advice import statements
-from routing.advice.broker_copies import MASTER
-from routing.advice.database_remedies import ANOTHER_OWNER, give_to_sa
-from routing.advice.remedy import AlteredDatabases, Confidence, Remedy, RemedyPlace, ready, to_fill_in
-from routing.advice.trouble_catalogue import TRUST_RISK
+from routing.advice.database_remedies import ANOTHER_OWNER, give_to_sa, trust
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import QueueFacts
 from routing.render.phrases import named, quote_log
@@ -176,12 +174,7 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
             "Sign the procedure with a certificate that has a login or user with the permission.",
             "Or set TRUSTWORTHY again: a restore or an attach turns it off.",
         )
-        statement = statements.alter_database(target.database, "TRUSTWORTHY ON")
-        why = f"{cause} the procedure may not leave its database."
-        place, altered = RemedyPlace(target.instance, MASTER), AlteredDatabases((target.database,))
-        return ready(
-            place, why, choices, statement, risk=TRUST_RISK, confidence=Confidence.LIKELY, altered=altered
-        )
+        return trust(target, f"{cause} the procedure may not leave its database.", choices)
     return None
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from routing.advice import statements
 from routing.cases.exported_files import UNNAMED_DATABASE
 from routing.cases.server_evidence import ServerEvidence
-from routing.document import SqlStatement
+from routing.document import Block, LabelledFact, ListItem, Paragraph, SqlStatement, Tone, TonedText
 from routing.importing.tsql.servers import write_server
 from routing.render.phrases import named
 from routing.terms import JsonObject, Word
@@ -132,6 +132,30 @@ class Remedy:
         purpose = [remedy.state_place(), *about, *risk, *([] if is_complete else [""])]
         server = write_server(self.instance) or f"<the server of {named(self.instance)}>"
         return SqlStatement(statement, "\n".join(purpose), indent, server)
+
+    def list_blocks(
+        self, label: str, why: str = "", *, about: Sequence[str] | None = None, indent: int = 0
+    ) -> Iterator[Block]:
+        """Yield its blocks under a label. Its cause is left out if it equals ``why``, which is printed above.
+
+        ``about`` are the comments of the statement for use without its context.
+        """
+        sentences = self.list_sentences(why)
+        if len(sentences) == 1:
+            yield LabelledFact(label, sentences[0], indent)
+        else:
+            yield Paragraph((TonedText(f"{label}:", Tone.QUIET),), indent)
+            yield from (ListItem(sentence, indent=indent) for sentence in sentences)
+        if self.risk is not None:
+            yield LabelledFact("risk", self.risk, indent)
+        if self.statement is not None and about is None:
+            yield SqlStatement(self.statement, indent=indent + 1)
+        elif self.statement is not None and about is not None:
+            yield self.as_statement(about, indent + 1)
+
+    def list_sentences(self, why: str = "") -> list[str]:
+        """List its sentences, a cause that is ``why`` left out."""
+        return [*([] if self.cause in ("", why) else [self.cause]), *self.actions]
 
     def state_place(self) -> str:
         """Return a sentence with the place of the statement and the steps before it can run."""

@@ -24,8 +24,8 @@ from routing.advice.server_remedies import (
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.trouble_catalogue import STATUSES
+from routing.cases.known_estate import MissingKnowledge, gaps_on
 from routing.cases.message_cases import MessageResult
-from routing.cases.missing_knowledge import MissingKnowledge, gaps_on
 from routing.cases.server_facts import TELLS
 from routing.render.phrases import cut, named, quote_log, when
 from routing.rules.estate import SqlInstance

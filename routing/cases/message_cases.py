@@ -11,8 +11,7 @@ from typing import Any
 
 from routing.cases.background import StatusText
 from routing.cases.evidence import CONFIGURATION, FileEvidence
-from routing.cases.known_estate import EstateKnowledge
-from routing.cases.missing_knowledge import OF_ROUTES, KnowledgeGap, MissingKnowledge
+from routing.cases.known_estate import OF_ROUTES, EstateKnowledge, KnowledgeGap, MissingKnowledge
 from routing.groups import group_pairs
 from routing.importing.catalog.conversation_rows import status_of
 from routing.plan.checked_inputs import instances_of

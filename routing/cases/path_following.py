@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from routing.cases.evidence import FileEvidence
-from routing.cases.known_estate import EstateKnowledge
+from routing.cases.known_estate import EstateKnowledge, KnowledgeGap, MissingKnowledge
 from routing.cases.message_cases import SAID_EVERY, ChangedCases, CheckedEstate, MessageResult
-from routing.cases.missing_knowledge import KnowledgeGap, MissingKnowledge
 from routing.groups import group_pairs
 from routing.importing.catalog.cell_values import UnknownTime
 from routing.plan.paths import PathPlanner

@@ -122,7 +122,7 @@ def tell_files(
 
 def _say_not_judged(done: FilesLinted) -> list[Block]:
     """Write the number of findings that depend on missing exports, and list these."""
-    from routing.cases.missing_knowledge import gap_sentence
+    from routing.cases.known_estate import gap_sentence
     from routing.render.phrases import bounded
     from routing.views.lint.lint_reports import count_codes
 

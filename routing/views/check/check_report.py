@@ -10,8 +10,8 @@ from itertools import starmap
 from routing.advice.remedy import Remedy, RemedyPlace
 from routing.advice.status_advice import CountedRemedy
 from routing.cases.evidence import FileEvidence, ScriptRead, ViewRead, views_read
+from routing.cases.known_estate import gap_sentence
 from routing.cases.message_cases import MessageResult
-from routing.cases.missing_knowledge import gap_sentence
 from routing.document import (
     Block,
     DocumentHeading,
@@ -55,7 +55,6 @@ from routing.views.page.facts import (
     count_severity,
     count_words,
 )
-from routing.views.remedy_blocks import list_remedy, list_sentences
 
 _TONES = {
     **dict.fromkeys((ProblemKind.NOT_KNOWN, ProblemKind.NOT_ACKNOWLEDGED, ProblemKind.PASSING), Tone.WAITING),
@@ -113,13 +112,13 @@ def list_statements(done: Check, selected: Sequence[MessageResult] | None = None
                 key = remedy.instance, remedy.statement
                 remedies.setdefault(key, remedy)
                 about = f"{problem.headline}: {problem.state_messages()}{_whose(problem, advice)}."
-                reasons[key].append("\n".join([about, *list_sentences(remedy, problem.why)]))
+                reasons[key].append("\n".join([about, *remedy.list_sentences(problem.why)]))
     for trouble in done.described.troubles if selected is None else ():
         if trouble.remedy.statement is not None:
             key = trouble.remedy.instance, trouble.remedy.statement
             remedies.setdefault(key, trouble.remedy)
             reasons[key].append(
-                "\n".join([f"{trouble.kind}: {trouble.summary}.", *list_sentences(trouble.remedy)])
+                "\n".join([f"{trouble.kind}: {trouble.summary}.", *trouble.remedy.list_sentences()])
             )
     # Statements come first, so that servers with only comments need no connection.
     ready_instances = {instance for (instance, _), remedy in remedies.items() if remedy.is_complete}
@@ -191,7 +190,7 @@ class _Report:
         if first != number:
             yield LabelledFact(label, f"as in {first}", 1)
             return
-        yield from list_remedy(remedy, label, problem.why, indent=1)
+        yield from remedy.list_blocks(label, problem.why, indent=1)
 
     def unshown_problems(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
         """Yield the number of problems that are not shown."""
@@ -210,7 +209,7 @@ class _Report:
         for trouble in troubles[: self._limits.problems]:
             place = where(trouble.remedy.place.instance, trouble.remedy.place.database)
             yield Paragraph((TonedText(str(trouble.kind), Tone.BAD), f": {trouble.summary} ({place})"))
-            yield from list_remedy(trouble.remedy, f"what to do on {named(trouble.remedy.instance)}", indent=1)
+            yield from trouble.remedy.list_blocks(f"what to do on {named(trouble.remedy.instance)}", indent=1)
         hidden_count = len(troubles) - len(troubles[: self._limits.problems])
         if hidden_count:
             yield Paragraph(f"and {count(hidden_count, 'more trouble')} (--verbose lists all)")

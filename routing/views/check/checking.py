@@ -17,9 +17,8 @@ from routing.advice.trouble import EstateTrouble, TroubleKind
 from routing.cases.evidence import FileEvidence, gather, try_scripts
 from routing.cases.exported_files import FileOptions, no_queue
 from routing.cases.judged_questions import RemedyFacts
-from routing.cases.known_estate import EstateKnowledge
+from routing.cases.known_estate import EstateKnowledge, KnowledgeGap, gaps_on
 from routing.cases.message_cases import CheckedEstate, MessageResult, decide_all
-from routing.cases.missing_knowledge import KnowledgeGap, gaps_on
 from routing.cases.near_misses import NearMiss
 from routing.cases.path_following import APART, follow_results
 from routing.importing.catalog import StandIns, TimeFormats

@@ -19,8 +19,8 @@ from routing.advice.stuck_messages import AdviceEstate, UsedRoute
 from routing.cases.background import StatusText
 from routing.cases.estate_addresses import EstateAddresses, list_route_addresses
 from routing.cases.judged_questions import RemedyFacts
+from routing.cases.known_estate import OF_ROUTES, KnowledgeGap
 from routing.cases.message_cases import CheckedEstate, MessageCase, MessageResult
-from routing.cases.missing_knowledge import OF_ROUTES, KnowledgeGap
 from routing.cases.near_misses import NOTHING_NEAR, NearMiss, near_in_common
 from routing.groups import group_pairs
 from routing.rules.estate import SharedTuple

@@ -10,9 +10,8 @@ from typing import TypeVar
 from routing.advice.trouble_catalogue import error_number
 from routing.cases.background import StatusText
 from routing.cases.exported_files import is_untold
-from routing.cases.known_estate import EstateKnowledge
+from routing.cases.known_estate import EstateKnowledge, gap_sentence, gaps_on
 from routing.cases.message_cases import MessageResult
-from routing.cases.missing_knowledge import gap_sentence, gaps_on
 from routing.cases.near_misses import ROUTE, NearMiss
 from routing.document import Block, Cell, DataTable, ListItem, Paragraph, Tone, TonedText, make_columns
 from routing.lint.lint_estate import LintFinding

@@ -45,7 +45,6 @@ from routing.views.page.page_tables import (
     table,
     words,
 )
-from routing.views.remedy_blocks import list_remedy
 
 _SERVICES = 30
 """The maximal number of balanced services, which is lower if their tables are long."""
@@ -177,7 +176,7 @@ def _troubles(troubles: Sequence[EstateTrouble]) -> PageSection:
     parts = [
         PageSection(
             *(f"trouble-{number}", shown(_title(trouble), _LONGEST_TITLE), ""),
-            blocks=tuple(list_remedy(trouble.remedy, f"what to do on {named(trouble.remedy.instance)}")),
+            blocks=tuple(trouble.remedy.list_blocks(f"what to do on {named(trouble.remedy.instance)}")),
             mark=str(trouble.kind),
         )
         for number, trouble in enumerate(troubles[:_MOST_REASONS])

@@ -22,13 +22,15 @@ from routing.terms import ReadRow, Reason
 from routing.views.page.estate_matrix import EstateMatrix, matrix_of
 from routing.views.page.facts import ENDINGS, STUCK, Report
 from routing.views.page.message_cells import ReportCube, cube_of
-from routing.views.page.message_tables import PageFilter, TableFiller, fill_tables
 from routing.views.page.page_sections import order_balances, sections_of
 from routing.views.page.page_tables import (
     SHOWN,
     PageChart,
+    PageFilter,
     PageSection,
     PageTable,
+    TableFiller,
+    fill_tables,
     first_of,
     instant,
     shown,

@@ -24,7 +24,6 @@ from routing.rules.pathing import PathWithReturn
 from routing.rules.timeline import moment_of
 from routing.terms import Ending, PathEnd
 from routing.views.path_words import ENDING_WORDS, HAZARD, path_blocks, state_path, why_unknown
-from routing.views.remedy_blocks import list_remedy
 from routing.views.trace.tracing import TraceResult
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def _state_answers(done: TraceResult) -> Iterator[Block]:
 
 def _what_to_do(done: TraceResult) -> Iterator[Block]:
     for remedy in done.remedies:
-        yield from list_remedy(remedy, f"what to do on {quote(remedy.instance)}")
+        yield from remedy.list_blocks(f"what to do on {quote(remedy.instance)}")
     if any(path.there.has_multiple_targets for path in done.paths):
         yield LabelledFact("hazard", HAZARD)
 
