@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from routing.advice import statements
-from routing.advice.remedy import (
-    AlteredDatabases,
-    Confidence,
-    Remedy,
-    RemedyPlace,
-    ready,
-    to_fill_in,
-    without_statement,
-)
+from routing.advice.remedy import AlteredDatabases, Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate, StuckMessage
 from routing.advice.trouble_catalogue import ENABLE_RISK, NEW_BROKER_RISK, STATUSES
-from routing.cases.estate_addresses import list_route_addresses
 from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named, quote_log
 from routing.rules import text
@@ -273,8 +264,7 @@ def _leads(estate: AdviceEstate, source: str, target: str) -> bool:
     instance = estate.instances.get(source)
     if instance is None:
         return False
-    addresses = {address for _, address in list_route_addresses({source: instance}) if address is not None}
-    owners = (owner for address in addresses for owner in estate.network.owners(address, instance))
+    owners = (owner for address in instance.route_addresses for owner in estate.network.owners(address, instance))
     return any(owner.name == target for owner in owners)
 
 
@@ -295,7 +285,5 @@ def _part_copy_at(place: RemedyPlace, places: list[RemedyPlace], sender: RemedyP
         actions += ("If they are replicas of one database, let the route lead to their listener instead.",)
     at_master = RemedyPlace(place.instance, MASTER)
     cause = _state_copies(places, sender)
-    if statements.identifier(database) is None:
-        return without_statement(at_master, cause, actions, risk=COPY_RISK)
     altered = AlteredDatabases((database,))
     return to_fill_in(at_master, cause, actions, *_part_copy(database), risk=COPY_RISK, altered=altered)

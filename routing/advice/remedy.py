@@ -179,7 +179,7 @@ def ready(
     database = UNNAMED_DATABASE if place.database is None else place.database
     statement = statements.in_database(database, lines)
     if statement is None:
-        return without_statement(place, cause, actions, risk=risk)
+        return Remedy(place, cause, (*actions, _NOT_PASTED), risk=risk)
     return Remedy(place, cause, tuple(actions), statement, True, risk, confidence, altered)
 
 
@@ -210,13 +210,6 @@ def correct_route(
     """Build a remedy with ALTER ROUTE. ``option`` is the first of the clause. ``is_open``: a value is missing."""
     build, line = to_fill_in if is_open else ready, statements.alter_route(route, clause)
     return build(place, cause, actions, line, confidence=confidence, altered=AlteredRoute(route, option))
-
-
-def without_statement(
-    place: RemedyPlace, cause: str, actions: Sequence[str], *, risk: str | None = None
-) -> Remedy:
-    """Build a remedy that says why it has no statement: one of its names cannot be pasted."""
-    return Remedy(place, cause, (*actions, _NOT_PASTED), risk=risk)
 
 
 def withhold_refused(server: ServerEvidence, remedy: Remedy) -> Remedy:

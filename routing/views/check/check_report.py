@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import starmap
 
-from routing.advice.remedy import Remedy, RemedyPlace
+from routing.advice.remedy import Remedy
 from routing.advice.status_advice import CountedRemedy
 from routing.cases.evidence import FileEvidence, ScriptRead, ViewRead, views_read
 from routing.cases.known_estate import gap_sentence
@@ -34,13 +34,7 @@ from routing.terms import PathEnd, Reason
 from routing.views.check.checking import Check, find_notes
 from routing.views.check.grouping import ProblemKind
 from routing.views.check.problem_evidence import EvidencePlaces, ReportLimits, list_evidence
-from routing.views.check.problems import (
-    MessageProblem,
-    find_problems,
-    state_answer,
-    state_counts,
-    state_waiting,
-)
+from routing.views.check.problems import MessageProblem, find_problems, state_answer, state_counts, state_waiting
 from routing.views.check.trial import Change, ChangeableResult
 from routing.views.configuration_changes import describe_route_changes
 from routing.views.page.estate_matrix import list_places
@@ -141,7 +135,6 @@ class _Report:
 
     def __init__(self, done: Check, limits: ReportLimits) -> None:
         self._done, self._limits = done, limits
-        self._remedies: dict[tuple[RemedyPlace, tuple[str, ...], str | None], int] = {}
         self._evidence_places = EvidencePlaces(done)
 
     def answer(self, problems: Sequence[MessageProblem], trial: str | None) -> Iterator[Block]:
@@ -186,8 +179,8 @@ class _Report:
     def _remedy(self, number: int, problem: MessageProblem, advice: CountedRemedy) -> Iterator[Block]:
         remedy = advice.remedy
         label = f"what to do on {named(remedy.instance)}{_whose(problem, advice)}"
-        first = self._remedies.setdefault((remedy.place, remedy.actions, remedy.statement), number)
-        if first != number:
+        first = self._evidence_places.find_first((remedy.place, remedy.actions, remedy.statement), number)
+        if first is not None:
             yield LabelledFact(label, f"as in {first}", 1)
             return
         yield from remedy.list_blocks(label, problem.why, indent=1)

@@ -60,7 +60,7 @@ class ReportLimits:
 
 
 class EvidencePlaces:
-    """Remembers the problem that shows a path or a finding of lint in full."""
+    """Remembers the problem that shows a path, a remedy or a finding of lint in full."""
 
     def __init__(self, done: Check) -> None:
         self._done = done

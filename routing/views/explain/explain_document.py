@@ -8,16 +8,7 @@ from datetime import datetime
 
 from routing.advice.trouble_catalogue import REASONS, error_number, number_reason
 from routing.cases.judged_questions import FollowedMessage
-from routing.document import (
-    Block,
-    Document,
-    DocumentHeading,
-    LabelledFact,
-    Paragraph,
-    Tone,
-    TonedText,
-    Words,
-)
+from routing.document import Block, Document, DocumentHeading, LabelledFact, Paragraph, Tone, TonedText, Words
 from routing.render.phrases import quote_name
 from routing.render.wording import format_duration, format_time, mark_outcome, plain_words, write_json
 from routing.terms import STAYS, MatchingStep, Outcome, ReadRow, Reason

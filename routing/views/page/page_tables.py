@@ -17,14 +17,7 @@ from routing.render.wording import count, format_duration, format_time, printabl
 from routing.rules.timeline import SECOND, moment_of
 from routing.terms import JsonObject
 from routing.views.page.facts import ENDINGS, STUCK, Report
-from routing.views.page.message_cells import (
-    UNTOLD,
-    MessageCell,
-    MessageMoment,
-    ReportCube,
-    ShownNames,
-    size_of,
-)
+from routing.views.page.message_cells import UNTOLD, MessageCell, MessageMoment, ReportCube, ShownNames, size_of
 
 SHOWN = 200
 """The number of list rows that are shown. Further rows are counted."""
