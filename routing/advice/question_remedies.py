@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -13,7 +13,7 @@ from routing.advice.server_remedies import complete_addresses
 from routing.advice.status_advice import StatusAdviser
 from routing.advice.stuck_messages import AdviceEstate
 from routing.cases.background import StatusText
-from routing.cases.evidence import FileEvidence
+from routing.cases.evidence import gather_beside
 from routing.cases.judged_questions import FollowedMessage, JudgedQuestion, RemedyFacts
 from routing.cases.message_cases import MessageCase, MessageResult
 from routing.rules.judging import JudgedPath
@@ -28,14 +28,23 @@ def advise_on_question(
     followed: FollowedMessage | None,
     read_facts: Callable[[], RemedyFacts],
     status_text: StatusText | None,
-    *,
-    has_exports: bool,
+    exports: Sequence[str] = (),
 ) -> tuple[Remedy, ...]:
     """Find the remedies where a message fails, and for a status of SQL Server or a missing acknowledgement.
 
     ``followed`` is None for a message that stays on its instance. Facts are read only if there may be a remedy.
+    ``exports`` are files and folders with the facts that are not about routing. Raises InputError.
     """
-    read_estate = cache(lambda: AdviceEstate(read_facts()))
+    evidence = gather_beside(exports)
+
+    @cache
+    def read_estate() -> AdviceEstate:
+        facts = read_facts()
+        if evidence is not None:
+            addresses = complete_addresses(evidence.server, facts.addresses)
+            facts = replace(facts, server=evidence.server, addresses=addresses)
+        return AdviceEstate(facts)
+
     if followed is None:
         remedies, path = _advise_where_stuck(judged.case, read_estate), None
     else:
@@ -47,7 +56,7 @@ def advise_on_question(
         case = replace(judged.case, path=own_path, status_text=status_text)
         row = {**judged.question.row, "enqueue_time": moment_of(judged.question.row["enqueue_time"])}
         result = MessageResult(row, "", case, judged.message)
-        remedies = _add_reported(remedies, result, read_estate, has_exports=has_exports)
+        remedies = _add_reported(remedies, result, read_estate, has_exports=evidence is not None)
     return _allow(read_estate(), remedies) if remedies else ()
 
 
@@ -98,16 +107,3 @@ def _allow(estate: AdviceEstate, remedies: Iterable[Remedy]) -> tuple[Remedy, ..
         is_altering = isinstance(shown.altered, AlteredRoute) and shown.statement is not None
         allowed.setdefault((shown.place, shown.altered) if is_altering else shown, shown)
     return tuple(allowed.values())
-
-
-def beside(read_facts: Callable[[], RemedyFacts], evidence: FileEvidence | None) -> Callable[[], RemedyFacts]:
-    """Add the exported facts that are not about routing to the facts for remedies."""
-    if evidence is None:
-        return read_facts
-    server = evidence.server
-
-    def read_all() -> RemedyFacts:
-        facts = read_facts()
-        return replace(facts, server=server, addresses=complete_addresses(server, facts.addresses))
-
-    return read_all

@@ -12,11 +12,10 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from routing.advice.question_remedies import advise_on_question, beside
+from routing.advice.question_remedies import advise_on_question
 from routing.advice.remedy import Remedy
 from routing.arguments import checked
 from routing.cases.background import NOTHING, SHOWN, Line, MessageBackground, line, number_lines, request_lines
-from routing.cases.evidence import gather_beside
 from routing.cases.judged_questions import (
     FollowedMessage,
     JudgedQuestion,
@@ -408,8 +407,7 @@ def explain(
         followed = follow_question(judged, inputs.network_for(judged.services))
         read_facts = partial(source.describe_path_facts, inputs.settings, judged.services)
     background = source.read_background(posed, clock)
-    read_facts = beside(read_facts, gather_beside(exports))
-    remedies = advise_on_question(judged, followed, read_facts, background.status, has_exports=bool(exports))
+    remedies = advise_on_question(judged, followed, read_facts, background.status, exports)
     answered = answer(judged, posed.known_tables, background)
     return replace(answered, others=posed.other_count, remedies=remedies, followed=followed)
 
