@@ -135,7 +135,7 @@ class _Report:
 
     def __init__(self, done: Check, limits: ReportLimits) -> None:
         self._done, self._limits = done, limits
-        self._evidence_places = EvidencePlaces(done)
+        self._evidence_places = EvidencePlaces(done, limits)
 
     def answer(self, problems: Sequence[MessageProblem], trial: str | None) -> Iterator[Block]:
         """Yield the answer: the stuck messages and the decision time, after the effect of scripts."""
@@ -157,7 +157,7 @@ class _Report:
 
     def evidence(self, number: int, problem: MessageProblem) -> Iterator[Block]:
         """Yield the evidence of a problem."""
-        return list_evidence(number, problem, self._done.knowledge, self._evidence_places, self._limits)
+        return list_evidence(number, problem, self._evidence_places)
 
     def describe(
         self, number: int, problem: MessageProblem, result: MessageResult | None = None

@@ -7,10 +7,10 @@ fills them with all messages. The page's script adds up the same cells, which ha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from routing.document import Block
 from routing.render.wording import count, format_duration, format_time, printable
@@ -27,6 +27,7 @@ LONGEST_NAME, LONGEST_TEXT = 256, 400
 NUMBER, WORD, OUTCOME, NAME, TEXT, TIME = "number", "word", "outcome", "name", "text", "time"
 """Kinds of columns by which they look: a word is never broken, names and texts are given room."""
 Heads = Sequence[tuple[str, str]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -88,20 +89,25 @@ def table(
 ) -> PageTable:
     """Return a table of any values, the first `SHOWN` of them, or as many as `MOST_BYTES` hold."""
     all_rows = list(rows)
-    shown_rows = first_of([words(value) for value in row] for row in all_rows[:SHOWN])
+    read_rows = ([words(value) for value in row] for row in all_rows[:SHOWN])
+    shown_rows = first_of(read_rows, lambda row: sum(map(size_of, row)))
     return PageTable(name, caption, heads, shown_rows, len(all_rows) - len(shown_rows), nothing)
 
 
-def first_of(rows: Iterable[Sequence[str]]) -> list[Sequence[str]]:
-    """Return the first rows, as many as a table has room for, and one at least."""
-    shown_rows: list[Sequence[str]] = []
-    room = MOST_BYTES
-    for row in rows:
-        room -= sum(map(size_of, row))
-        if shown_rows and room < 0:
+def first_of(items: Iterable[T], size: Callable[[T], int], room: int = MOST_BYTES) -> list[T]:
+    """Return the first items, as many as there is room for, and one at least. ``size`` is in bytes."""
+    shown_items: list[T] = []
+    for item in items:
+        room -= size(item)
+        if shown_items and room < 0:
             break
-        shown_rows.append(row)
-    return shown_rows
+        shown_items.append(item)
+    return shown_items
+
+
+def count_more(hidden: int, noun: str = "") -> str:
+    """Return the words for items that are not shown, or an empty text."""
+    return f"and {hidden:,} more{noun}" if hidden else ""
 
 
 def shown(text: str, longest: int = LONGEST_NAME) -> str:
