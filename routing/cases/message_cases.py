@@ -149,9 +149,13 @@ class MessageCase:
     @property
     def compared(self) -> ReasonComparison | None:
         """The comparison of SQL Server's status with the verdict, or None without a verdict."""
+        return self.compare(self.status_text)
+
+    def compare(self, status_text: StatusText) -> ReasonComparison | None:
+        """Compare a status of SQL Server with the verdict. Returns None without a verdict."""
         if self.verdict is None:
             return None
-        return self.status_text.compared(self.verdict.reason, in_msdb=self.scope == MSDB)
+        return status_text.compared(self.verdict.reason, in_msdb=self.scope == MSDB)
 
     @property
     def is_contradicted(self) -> bool:

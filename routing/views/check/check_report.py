@@ -143,7 +143,7 @@ class _Report:
         answer = state_answer(problems, done.messages, done.evidence.log, done.troubles)
         yield DocumentHeading(answer if trial is None else trial, 1)
         if trial is not None:
-            yield Paragraph(f"Then: {answer[:1].lower()}{answer[1:]}")
+            yield Paragraph(_state_then(answer))
         on_their_way = sum(problem.count for problem in problems if problem.kind is ProblemKind.NOTHING)
         rest_text = "" if on_their_way in (0, len(done.results)) else f" {_state_others(on_their_way)}"
         yield Paragraph(f"{state_counts(done)}.{rest_text}")
@@ -257,6 +257,10 @@ def _list_labelled(lists: Mapping[str, Sequence[str]], limits: ReportLimits) -> 
         yield from _items(shorten((f"{label}: {cut(sentence)}" for sentence in sentences), limits.notes))
 
 
+def _state_then(answer: str) -> str:
+    return f"Then: {answer[:1].lower()}{answer[1:]}"
+
+
 def _state_others(number: int) -> str:
     return f"SQL Server reports no trouble about {count(number, 'message')} on the way (--all lists them)."
 
@@ -347,7 +351,7 @@ def as_report(done: Check) -> Report:
         places=_places(shown),
         findings=rows_of(shown.every_finding, BY_CODE),
         changes=None if done.with_scripts is None else _changes(done, done.with_scripts, endings, after),
-        answer=answer if trial is None else f"{trial} Then: {answer[:1].lower()}{answer[1:]}",
+        answer=answer if trial is None else f"{trial} {_state_then(answer)}",
         problems=tuple(_problems(shown, after)),
     )
 

@@ -27,7 +27,7 @@ from routing.rules.estate import SharedTuple
 from routing.rules.judging import IS_DROPPED, JudgedPath
 from routing.rules.observed import NumberAgreement, ReasonComparison
 from routing.rules.resolving import Verdict
-from routing.terms import MSDB, Outcome, SortKey, Word
+from routing.terms import Outcome, SortKey, Word
 
 
 class ProblemKind(Word):
@@ -115,9 +115,7 @@ class MessageGroup:
 
     def compared(self, status_text: StatusText) -> ReasonComparison | None:
         """Compare a status text of SQL Server with the verdict. Returns None without a verdict."""
-        if self.verdict is None:
-            return None
-        return status_text.compared(self.verdict.reason, in_msdb=self.first.case.scope == MSDB)
+        return self.first.case.compare(status_text)
 
     @property
     def status_texts(self) -> Counter[StatusText]:
@@ -150,11 +148,6 @@ class MessageGroup:
     def is_failing(self) -> bool:
         """True if the messages leave their instance and do not arrive or are not acknowledged."""
         return self.first.case.is_failing
-
-    @property
-    def is_led_by_status(self) -> bool:
-        """True if the first thing to do is about a status of SQL Server, and not about routes."""
-        return bool(self.advice) and not self.advice[0].is_of_routes
 
     @property
     def needs_somebody(self) -> bool:

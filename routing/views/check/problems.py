@@ -205,7 +205,7 @@ def _name_reason(failure: PossiblePath) -> str:
 
 def state_cause(group: MessageGroup) -> str:
     """State the cause of waiting in one sentence, or return an empty text for messages on their way."""
-    if group.trouble is not None and group.is_led_by_status:
+    if group.trouble is not None and group.advice and not group.advice[0].is_of_routes:
         # A hop that fails further on comes later.
         return state_status(group, group.trouble)
     if group.kind in (ProblemKind.STUCK, ProblemKind.DROPPED):
