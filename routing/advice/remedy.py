@@ -1,4 +1,4 @@
-"""Define remedies: a cause, actions, and T-SQL to paste with its place, risk and confidence."""
+"""Define remedies (cause, actions, T-SQL with its place, risk and confidence), and troubles that need one."""
 
 from __future__ import annotations
 
@@ -164,6 +164,35 @@ class Remedy:
         is_open = "<" in (self.statement or "")
         first = "put a value into each place <…>" if is_open else "uncomment the correct one"
         return f"On {named(self.instance)}, {first} before you run this."
+
+
+class TroubleKind(Word):
+    """The kind of a trouble beside the messages that wait, the worst first."""
+
+    BROKER_OFF = "BROKER_OFF"
+    QUEUE_OFF = "QUEUE_OFF"
+    QUEUE_NOT_READ = "QUEUE_NOT_READ"
+    LOGIN_REFUSED = "LOGIN_REFUSED"
+    TRANSPORT_FAILS = "TRANSPORT_FAILS"
+    DIALOGS_IN_ERROR = "DIALOGS_IN_ERROR"
+    ENDPOINTS_LEAK = "ENDPOINTS_LEAK"
+    CLIENTS_GONE = "CLIENTS_GONE"
+    KEY_CLOSED = "KEY_CLOSED"
+    PORT_SHARED = "PORT_SHARED"
+
+
+@dataclass(frozen=True)
+class EstateTrouble:
+    """A trouble in a database: ``count`` is its number of messages or endpoints, ``remedy`` the advice."""
+
+    kind: TroubleKind
+    summary: str
+    count: int
+    remedy: Remedy
+
+    def as_object(self) -> JsonObject:
+        """Return its JSON values. See docs/reference/json.md for the keys."""
+        return {"kind": str(self.kind), "what": self.summary, "count": self.count, **self.remedy.as_object()}
 
 
 def ready(

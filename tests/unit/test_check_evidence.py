@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from routing.advice.remedy import Confidence, Remedy
-from routing.advice.trouble import TroubleKind
+from routing.advice.remedy import Confidence, Remedy, TroubleKind
 from routing.cases.server_evidence import ServerEvidence
 from routing.views.check.checking import Check, check, find_notes
 from routing.views.check.problems import find_problems, state_silence

@@ -10,9 +10,8 @@ from functools import cached_property
 from itertools import product
 
 from routing.advice.estate_troubles import find_brokers_off, find_troubles
-from routing.advice.remedy import withhold_refused
+from routing.advice.remedy import EstateTrouble, TroubleKind, withhold_refused
 from routing.advice.stuck_messages import AdviceEstate
-from routing.advice.trouble import EstateTrouble, TroubleKind
 from routing.cases.evidence import FileEvidence, gather, try_scripts
 from routing.cases.exported_files import FileOptions, no_queue
 from routing.cases.judged_questions import RemedyFacts

@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import starmap
 from typing import Any
 
-from routing.advice.trouble import EstateTrouble
+from routing.advice.remedy import EstateTrouble
 from routing.advice.trouble_catalogue import REASONS
 from routing.document import LabelledFact, Paragraph
 from routing.groups import group_pairs

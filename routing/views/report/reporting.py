@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from routing.advice.estate_troubles import find_troubles
-from routing.advice.trouble import EstateTrouble
+from routing.advice.remedy import EstateTrouble
 from routing.arguments import checked
 from routing.cases.compared_tables import TableCache
 from routing.cases.estate_sides import GivenTables, read_given
