@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -21,13 +21,17 @@ from routing.advice.server_remedies import (
     part_endpoints,
     start_endpoint,
 )
+from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_trouble
-from routing.advice.stuck_messages import AdviceEstate, UsedRoute
 from routing.advice.trouble_catalogue import STATUSES
+from routing.cases.known_estate import MissingKnowledge, gaps_on
+from routing.cases.message_cases import MessageResult
 from routing.cases.server_facts import TELLS
 from routing.render.phrases import cut, named, quote_log, when
 from routing.rules.estate import SqlInstance
-from routing.rules.timeline import moment_of
+from routing.rules.judging import JudgedPath
+from routing.rules.timeline import micros_of, moment_of
+from routing.terms import Ending, PathEnd
 
 EVENT_THAT_TELLS = (
     "If that does not help, record the event Broker:Message Undeliverable there (sbroute import queries --events),"
@@ -37,27 +41,53 @@ EVENT_THAT_TELLS = (
 
 
 @dataclass(frozen=True)
-class SilentMessages:
+class SilentMessages(ReportedStatus):
     """Messages without acknowledgement, and their expected destination.
 
     ``conversations`` are the ids of their dialogs. ``newest`` is the last time, in microseconds, at which one was
-    enqueued. ``address`` is that of ``route`` in the sender's database, or None if they stay there.
+    enqueued.
     """
 
-    estate: AdviceEstate
-    sender: RemedyPlace
-    service: str
-    target: RemedyPlace | None
-    conversations: Collection[str]
-    newest: int
-    route: str | None = None
-    address: str | None = None
-    from_service: str | None = None
+    target: RemedyPlace | None = None
+    conversations: Collection[str] = ()
+    newest: int = 0
 
     @property
-    def on_route(self) -> UsedRoute:
-        """The use of the route."""
-        return UsedRoute(self.estate, self.address, self.service, self.sender, self.route)
+    def sender(self) -> RemedyPlace:
+        """The database with the route that decided, or the sender's if the messages stay."""
+        return self.place if self.address is None else self.route_place
+
+
+def describe_silence(results: Sequence[MessageResult], reported: ReportedStatus) -> SilentMessages:
+    """Describe messages of one result that are not acknowledged. ``reported`` is their blank status.
+
+    If the end of their path is not known, their target is the only database that they may reach.
+    """
+    path, target = results[0].path, None
+    if path is None or (path.end is PathEnd.NOT_KNOWN and not find_outdated(path)):
+        target = reported.find_target()
+    messages = (result.message for result in results)
+    ids = (None if message is None else message.conversation_id for message in messages)
+    return SilentMessages(
+        **vars(reported),
+        target=target if path is None else _find_arrival(path) or target,
+        conversations=frozenset(conversation for conversation in ids if conversation is not None),
+        newest=max(micros_of(result.row["enqueue_time"]) for result in results),
+    )
+
+
+def _find_arrival(path: JudgedPath) -> RemedyPlace | None:
+    """Return the place where all branches of a path deliver, or None if there is not exactly one."""
+    hop_paths = [possible_path.hop_path for possible_path in path.forward_paths]
+    ends = {RemedyPlace(hop_path.instance or "", hop_path.database) for hop_path in hop_paths}
+    is_delivered = all(hop_path.ending is Ending.DELIVERED for hop_path in hop_paths)
+    return next(iter(ends)) if is_delivered and len(ends) == 1 else None
+
+
+def find_outdated(path: JudgedPath) -> list[str]:
+    """Return the instances on a path that were exported before the messages were sent."""
+    gaps = gaps_on(path)
+    return list(dict.fromkeys(gap.instance for gap in gaps if gap.missing is MissingKnowledge.OUTDATED))
 
 
 def find_causes(silent: SilentMessages) -> list[Remedy]:
@@ -69,9 +99,9 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
     if target is None or target.database is None:
         at_address = correct_managed_port(silent.on_route) or _look_at_address(silent)
         return [] if at_address is None else [at_address]
-    server = silent.estate.server
+    server = silent.server
     queue, arrived = server.queue_of(*target, silent.service), has_arrived(silent)
-    is_direct = [owner.name for owner in _owners(silent)] == [target.instance] != [silent.sender.instance]
+    is_direct = [owner.name for owner in _owners(silent)] == [target.instance] != [silent.instance]
     sent = silent.sender, target, silent.service, silent.from_service
     remedies = (
         leave_replica(silent.on_route, target.instance) if is_direct else None,
@@ -80,7 +110,7 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
         own_database(server, target),
         correct_managed_port(silent.on_route),
         _mend_endpoints(silent, target) if is_direct and not arrived else None,
-        link_express(server, silent.sender.instance, target.instance),
+        link_express(server, silent.instance, target.instance),
         None if arrived else grant_missing_send(server, *sent),
         None if queue is None else read_queue(server, target, queue),
         _say_arrived(silent, target),
@@ -90,8 +120,8 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
 
 
 def _read_events(silent: SilentMessages, target: RemedyPlace | None) -> Remedy | None:
-    server = silent.estate.server
-    instances = [silent.sender.instance] if target is None else [target.instance, silent.sender.instance]
+    server = silent.server
+    instances = [silent.instance] if target is None else [target.instance, silent.instance]
     instances += [name for name in silent.estate.instances if name not in instances]
     for instance in instances:
         drops = server.dropped(instance, silent.conversations)
@@ -115,7 +145,7 @@ def _read_events(silent: SilentMessages, target: RemedyPlace | None) -> Remedy |
 
 def say_outdated(silent: SilentMessages, instance: str) -> Remedy:
     """Say that an instance on the path was exported before the messages were sent."""
-    exported = silent.estate.server.exported_at(instance)
+    exported = silent.server.exported_at(instance)
     at = "" if exported is None else f" at {when(exported)}"
     cause = (
         f"Whether the messages arrived is not known: {named(instance)} was exported{at}, before the newest of them"
@@ -147,13 +177,13 @@ def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:
 
 
 def _quote_logs(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
-    for instance in dict.fromkeys((target.instance, silent.sender.instance)):
-        for line in silent.estate.server.log_lines(instance, "Service Broker login attempt failed")[:1]:
+    for instance in dict.fromkeys((target.instance, silent.instance)):
+        for line in silent.server.log_lines(instance, "Service Broker login attempt failed")[:1]:
             yield quote_log(instance, line)
 
 
 def _missing(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
-    server = silent.estate.server
+    server = silent.server
     views = [
         view
         for view in ("service_queues", "database_permissions", "remote_service_bindings")
@@ -166,7 +196,7 @@ def _missing(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
 
 def _mend_endpoints(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
     """Return the remedy for an endpoint of either side that is not started, or has no valid certificate."""
-    server, sender = silent.estate.server, silent.sender.instance
+    server, sender = silent.server, silent.instance
     cause = f"{named(sender)} and {named(target.instance)} exchange messages by their endpoints."
     return (
         start_endpoint(server, sender, cause)
@@ -180,7 +210,7 @@ def _owners(silent: SilentMessages) -> list[SqlInstance]:
     estate = silent.estate
     if silent.address is None:
         return []
-    owners = estate.network.owners(silent.address, estate.find_instance(silent.sender.instance))
+    owners = estate.network.owners(silent.address, estate.find_instance(silent.instance))
     on_machine = None if owners else estate.find_instance_of_host(silent.address)
     return [*owners, *([] if on_machine is None else [on_machine])]
 
@@ -191,15 +221,15 @@ def has_arrived(silent: SilentMessages) -> bool:
 
 
 def _count_arrived(silent: SilentMessages, target: RemedyPlace) -> int:
-    arrived = silent.estate.server.conversations(target.instance, target.database or "") or frozenset()
+    arrived = silent.server.conversations(target.instance, target.database or "") or frozenset()
     return len(arrived.intersection(silent.conversations))
 
 
 def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
     """Advise on lost messages or acknowledgements, by the conversation endpoints of the target."""
-    server = silent.estate.server
+    server = silent.server
     is_exported = server.was_exported("conversation_endpoints", target.instance, target.database)
-    if not is_exported or not silent.conversations or target.instance == silent.sender.instance:
+    if not is_exported or not silent.conversations or target.instance == silent.instance:
         return None
     arrived = _count_arrived(silent, target)
     if arrived:

@@ -133,7 +133,7 @@ def test_a_web_project_beside_scripts(tmp_path: Path, capsys: pytest.CaptureFixt
     done = linted(capsys, str(tmp_path))
     assert [(one["code"], one["line"]) for one in done["findings"]] == [("SBR006", 1)]
     assert done["rejected"] == []
-    named = {note.partition(": not read")[0] for note in done["notes"]}
+    named = {note.partition(": not read")[0] for note in (*done["unread"], *done["notes"])}
     assert named == {str(tmp_path / name) for name in (*WEB, "node_modules")} - {
         str(tmp_path / "node_modules/x/routes.json")
     }
@@ -177,8 +177,9 @@ def test_a_broken_export_in_a_folder_is_named_and_skipped(
     write(tmp_path, {name: BROKEN[name], "r.sql": BAD})
     done = linted(capsys, str(tmp_path))
     assert [(one["code"], one["line"]) for one in done["findings"]] == [("SBR006", 1)]
-    assert any(note.startswith(f"{tmp_path / name}: not read, ") for note in done["notes"])
-    assert [note.startswith(f"{tmp_path / name}: not read, ") for note in done["unread"]] == [True]
+    for key in ("unread", "notes"):
+        told = [note.startswith(f"{tmp_path / name}: not read, ") for note in done[key]]
+        assert told == [True] * (key == "unread")
     assert cli.main(["lint", str(tmp_path), "--format", "sarif"]) == 0
     assert f"not judged: {tmp_path / name}: not read, " in capsys.readouterr().out
     assert cli.main(["lint", str(tmp_path / name)]) == 2
@@ -197,12 +198,19 @@ def test_messages_of_a_broken_queue_count_as_unknown(name: str, text: str, tmp_p
     assert check([str(tmp_path)]).evidence.log.unread_queues == (str(tmp_path / "HUB" / name),)
 
 
-def test_a_link_to_a_queue_in_the_folder_is_no_unread_queue(tmp_path: Path) -> None:
-    write(tmp_path, {"HUB/databases.txt": DATABASES, "HUB/transmission_queue.txt": QUEUE})
-    (tmp_path / "HUB" / "again.txt").symlink_to(tmp_path / "HUB" / "transmission_queue.txt")
-    log = check([str(tmp_path)]).evidence.log
-    assert any("again.txt: not followed" in note for note in log.notes)
-    assert log.unread_queues == ()
+@pytest.mark.parametrize("name", ["again.txt", "transmission_queue.csv"])
+@pytest.mark.parametrize("target", ["HUB/HUB.txt", "../elsewhere.txt"])
+def test_a_link_to_a_queue_is_unread_unless_its_target_is_read(name: str, target: str, tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    write(top, {"HUB/databases.txt": DATABASES, "HUB/HUB.txt": QUEUE, "../elsewhere.txt": QUEUE})
+    link = top / "HUB" / name
+    link.symlink_to(top / target)
+    log = check([str(top)]).evidence.log
+    is_unread = target != "HUB/HUB.txt" and name != "again.txt"
+    assert log.unread_queues == ((str(link),) if is_unread else ())
+    assert any(f"{name}: not followed" in note for note in (*log.notes, *log.rejected))
+    # The target may be in another PATH.
+    assert check([str(top), str(tmp_path / "elsewhere.txt")]).evidence.log.unread_queues == ()
 
 
 LACKING = b"PAR1 and no end"
@@ -218,7 +226,7 @@ def test_a_broken_parquet_file_is_one_unread_file(
     file.write_bytes(content)
     done = linted(capsys, str(tmp_path))
     assert "SBR006" in {one["code"] for one in done["findings"]}
-    assert sum(note.startswith(f"{file}: not read, ") for note in done["notes"]) == 1
+    assert sum(note.startswith(f"{file}: not read, ") for note in (*done["unread"], *done["notes"])) == 1
     assert cli.main(["lint", str(file)]) == 2
     # The messages of such a queue are not known.
     file.rename(tmp_path / "transmission_queue.parquet")
@@ -245,7 +253,7 @@ def test_a_file_without_permission_is_one_unread_file(
         return read_bytes(self)
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    unread = [note for note in linted(capsys, str(tmp_path))["notes"] if "Permission denied" in note]
+    unread = [note for note in linted(capsys, str(tmp_path))["unread"] if "Permission denied" in note]
     assert len(unread) == 2
 
 
@@ -313,7 +321,7 @@ def test_a_folder_without_parquet_files_is_no_empty_export(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path, {**EXPORTS, "services.parquet/_SUCCESS": ""})
-    assert any("services.parquet: not read" in note for note in linted(capsys, str(tmp_path))["notes"])
+    assert any("services.parquet: not read" in note for note in linted(capsys, str(tmp_path))["unread"])
 
 
 def test_scripts_of_other_databases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -331,7 +339,7 @@ def test_scripts_of_other_databases(tmp_path: Path, capsys: pytest.CaptureFixtur
         "skipped, since they are scripts for Oracle",
     ]
     done = linted(capsys, str(tmp_path / "a.sql"))
-    assert (done["findings"], len(done["notes"])) == ([], 1)
+    assert (done["findings"], len(done["unread"]), done["notes"]) == ([], 1, [])
     assert cli.main(["check", str(tmp_path / "a.sql"), *map(str, [write(tmp_path / "e", EXPORTS)])]) == 2
     assert "it is one of MySQL" in capsys.readouterr().err
 
