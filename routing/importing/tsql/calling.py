@@ -310,7 +310,7 @@ class CallRunner:
         if not procedure.is_sure:
             why = f"it depends on whether the script creates the procedure {quote(module.name)}"
             effective = effective.perhaps(why)
-        batch = tree.ParsedBatch(nodes=module.body.nodes, faults=())
+        batch = tree.ParsedBatch(nodes=module.read_body(), faults=())
         self._run_frame(frame, batch, node.place, effective, procedure.database)
 
     # Making and dropping procedures
@@ -371,10 +371,10 @@ class CallRunner:
         """Report the statements in the body of a module that does not run."""
         run, module = self._run, procedure.module
         why = f"it is in the body of the {module.kind} {quote(module.name)}, which the script only creates"
+        if module.is_silent:
+            return
         run.frames.append(BatchFrame())
-        steps = module.body.silent_steps
-        if steps is None or not run.takes_steps(steps):
-            self._nodes.walk(module.body.nodes, condition.not_run(why))
+        self._nodes.walk(module.read_body(), condition.not_run(why))
         run.end_frame()
 
 

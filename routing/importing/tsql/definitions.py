@@ -290,8 +290,3 @@ _PROCEDURES: dict[str, tuple[tuple[str, ...], Callable[[Arguments, StatementPlac
     "sp_rename": (("objname", "newname", "objtype"), _rename_object),
     "sp_renamedb": (("dbname", "newname"), _rename_database),
 }
-
-
-def is_read_procedure(name: str) -> bool:
-    """Return whether `read_procedure` reads calls of this procedure."""
-    return name.lower() in _PROCEDURES

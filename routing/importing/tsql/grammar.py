@@ -351,7 +351,7 @@ class _BatchParser(StatementParser):
             name=name,
             key=key,
             parameters=tree.read_parameters(header) if self._module == "procedure" else (),
-            body=tree.ModuleBody(tuple(body)),
+            read_body=lambda: tuple(body),
         )
 
 

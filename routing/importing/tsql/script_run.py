@@ -141,12 +141,6 @@ class ScriptRun:
             self.report(place, f"it calls more than {_MOST_STEPS} statements: the rest is not read")
         return self._steps < _MOST_STEPS or len(self.frames) == 1
 
-    def takes_steps(self, count: int) -> bool:
-        """Return True if called code may run this number of further statements, and count them if so."""
-        is_enough = len(self.frames) == 1 or self._steps + count < _MOST_STEPS
-        self._steps += count if is_enough and len(self.frames) > 1 else 0
-        return is_enough
-
     def affords(self, characters: int, place: Place) -> bool:
         """Return True if variables may grow by this number of characters. A text joined to itself doubles."""
         was_enough = self._characters_held <= _MOST_HELD

@@ -164,38 +164,12 @@ class ProcedureParameter:
     default: Words | None
 
 
-class ModuleBody:
-    """The statements of a module, kept or read again from its text when they are asked for.
-
-    ``silent_steps`` is how many statements it has if none is named where the module does not run, else None.
-    """
-
-    __slots__ = ("_nodes", "_read", "silent_steps")
-
-    def __init__(
-        self,
-        nodes: tuple[ScriptNode, ...] | None = None,
-        *,
-        silent_steps: int | None = None,
-        read: Callable[[], tuple[ScriptNode, ...]] = tuple,
-    ) -> None:
-        self._nodes = nodes
-        self._read = read
-        self.silent_steps = silent_steps
-
-    @property
-    def nodes(self) -> tuple[ScriptNode, ...]:
-        """The statements."""
-        if self._nodes is None:
-            self._nodes = self._read()
-        return self._nodes
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModuleNode(ScriptNode):
-    """CREATE or ALTER of a procedure, function or trigger: all that follows in the batch is its ``body``.
+    """CREATE or ALTER of a procedure, function or trigger: all that follows in the batch is its body.
 
-    ``name`` is as written, ``key`` its schema and name in lower case.
+    ``name`` is as written, ``key`` its schema and name in lower case. ``read_body`` returns the statements of the
+    body. None of them is reported if the module ``is_silent`` and does not run.
     """
 
     verb: str
@@ -203,7 +177,8 @@ class ModuleNode(ScriptNode):
     name: str
     key: tuple[str, str]
     parameters: tuple[ProcedureParameter, ...]
-    body: ModuleBody
+    read_body: Callable[[], tuple[ScriptNode, ...]]
+    is_silent: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
