@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from routing.importing.tsql import tree
 from routing.importing.tsql.batch_course import ProcedureKey, StatementCondition, StoredProcedure
-from routing.importing.tsql.definitions import StatementPlace as DefinitionPlace
 from routing.importing.tsql.definitions import read_procedure
 from routing.importing.tsql.grammar import parse_batch
 from routing.importing.tsql.held_texts import find_hidden_statement, runs_in_every_database, takes_data
@@ -251,9 +250,8 @@ class CallRunner:
             value = run.value_of(variable.text, call.condition)
             return None if value is None else value.text
 
-        place = DefinitionPlace(*node.place, None, self._settings.scripted_at)
         try:
-            statements = read_procedure(name, node.arguments, place, value_of)
+            statements = read_procedure(name, node.arguments, value_of)
         except RefusalError as refusal:
             self._refuse(call, name, refusal)
             return True

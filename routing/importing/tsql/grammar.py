@@ -289,7 +289,7 @@ class _BatchParser(StatementParser):
             return self._first_in_batch(name_at)
         if verb == "DROP" and kind in ("PROC", "PROCEDURE"):
             return self._drop_modules()
-        read = None if name_at == 3 else find_definition(verb, kind)
+        read = find_definition(cursor)
         if read is not None:
             return self._read_definition(read)
         place, start = self._next_place(), cursor.position

@@ -220,18 +220,19 @@ class ScriptInterpreter:
             # ALTER DATABASE CURRENT names the database in use.
             database = run.connection.database
             name = read.name or database or ""
+            statement = replace(read, file=place[0], line=place[1], name=name, database=database)
             if not effective.runs:
-                self._leave_out(replace(read, name=name), effective)
-                self._rename(read, effective)
+                self._leave_out(statement, effective)
+                self._rename(statement, effective)
                 continue
-            statement = replace(read, name=name, database=database, doubt=effective.doubt)
+            statement = replace(statement, doubt=effective.doubt)
             try:
                 self._apply_one(statement, effective.guards)
             except RefusalError as refusal:
                 is_told = not isinstance(refusal, UntoldError)
-                run.refuse((statement.file, statement.line), statement.title, refusal)
+                run.refuse(place, statement.title, refusal)
                 if is_told:
-                    words = f"{statement.title} in line {statement.line}, which fails"
+                    words = f"{statement.title} in line {place[1]}, which fails"
                     run.fail(refusal.number, words, place[1], effective)
                     if run.is_trying or run.connection.aborts:
                         return
@@ -240,7 +241,7 @@ class ScriptInterpreter:
 
     def _leave_out(self, statement: ScriptStatement, effective: StatementCondition) -> None:
         if effective.passed_over:
-            self._run.passed_over.append(replace(statement, database=self._run.connection.database))
+            self._run.passed_over.append(statement)
         else:
             place = (statement.file, statement.line)
             self._run.report(place, f"{statement.title}: {effective.why_not}")

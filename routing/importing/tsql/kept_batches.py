@@ -148,8 +148,8 @@ def _end_of_blanks(text: str, position: int) -> int:
 # The part of a parsed batch that is kept, to run it repeatedly against instances.
 
 
-# Times and templates make no difference to a statement that only may be named.
-_SETTINGS = ParserSettings(datetime.max.replace(tzinfo=timezone.utc), template_defaults=True, is_script=True)
+# Times make no difference to a statement that only may be named.
+_SETTINGS = ParserSettings(datetime.max.replace(tzinfo=timezone.utc), is_script=True)
 
 
 def keep_batch(parsed: tree.ParsedBatch, read_again: Callable[[], tree.ParsedBatch]) -> tree.ParsedBatch:

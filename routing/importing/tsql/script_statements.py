@@ -89,15 +89,15 @@ class BrokerSetting(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ScriptStatement:
-    """One statement at its place.
+    """One statement. Its place and database are filled in when it runs.
 
     ``doubt`` is a condition that only the server can decide and that is assumed to be true.
     """
 
-    file: str
-    line: int
-    database: str | None
-    name: str
+    file: str = ""
+    line: int = 0
+    database: str | None = None
+    name: str = ""
     doubt: str | None = field(default=None, kw_only=True)
 
     words = "statement"

@@ -33,7 +33,6 @@ class ParserSettings:
     """
 
     scripted_at: datetime
-    template_defaults: bool
     is_script: bool = False
     declared: Collection[str] | None = ()
 
@@ -45,7 +44,7 @@ class StatementParser:
         self._tokens = tokens
         self._locate = locate
         self._settings = settings
-        self._cursor = LexemeCursor(tokens, settings.template_defaults)
+        self._cursor = LexemeCursor(tokens)
         self._names = VariableNames(tokens.lexemes, settings.declared)
         self._faults: list[tree.BatchFault] = []
         self._gotos: list[tree.GotoNode] = []
@@ -208,13 +207,12 @@ class StatementParser:
         cursor, place, start = self._cursor, self._next_place(), self._cursor.position
         title = title_of(cursor)
         self._take_notes()
-        statement_place = definitions.StatementPlace(*place, None, self._settings.scripted_at)
+        cursor.position += 2
         try:
-            statements = read(cursor, statement_place)
+            statements = read(cursor, self._settings.scripted_at)
         except RefusalError as refusal:
             why = f"{title}: {refusal.why}"
             is_fault = isinstance(refusal, UnparsedError) and self._fault(place, why, refusal.number)
-            cursor.position = max(cursor.position, start + 2)
             words = _needed_of_definition(finish(cursor, start))
             return tree.DefinitionNode(place=place, words=words, title=title, refusal=refusal, is_fault=is_fault)
         notes = self._take_notes()
