@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Generic, TypeVar
 
 from routing.importing.tsql.batch_course import (
     ALWAYS,
@@ -29,7 +30,7 @@ from routing.importing.tsql.script_statements import (
 )
 from routing.importing.tsql.sqlcmd import Changeset
 from routing.importing.tsql.tokens import Lexeme
-from routing.importing.tsql.tree import Place
+from routing.importing.tsql.tree import Place, ScriptNode
 from routing.importing.tsql.values import KnownValue, Value, VariableValues, find_changed
 
 _MOST_HELD = 2_000_000
@@ -78,6 +79,23 @@ class StatementEffect:
     statement: ScriptStatement
     remarks: list[str]
     changeset: Changeset | None = None
+
+
+_NodeT = TypeVar("_NodeT", bound=ScriptNode, covariant=True)
+
+
+@dataclass(frozen=True)
+class RunStep(Generic[_NodeT]):
+    """A statement that a run has come to. ``effective`` is its condition with the exits above it."""
+
+    node: _NodeT
+    condition: StatementCondition
+    effective: StatementCondition
+
+    @property
+    def line(self) -> int:
+        """The line of the statement."""
+        return self.node.place[1]
 
 
 class ScriptRun:
