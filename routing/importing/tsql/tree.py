@@ -370,16 +370,3 @@ def _read_parameter(words: Words) -> ProcedureParameter:
     default = None if equals is None else tuple(declared[equals + 1 :])
     type_words = [word for word in declared[:equals] if word.upper not in ("NULL", "NOT")]
     return ProcedureParameter(name, tuple(type_words), default)
-
-
-def read_dropped(cursor: LexemeCursor) -> tuple[tuple[tuple[str, str], ...], bool]:
-    """Return schemas and names after DROP PROCEDURE, and True if it has IF EXISTS. Move past them."""
-    cursor.next()
-    cursor.next()
-    if_exists = cursor.take("IF", "EXISTS")
-    keys = []
-    while cursor.peek().kind in (LexemeKind.WORD, LexemeKind.NAME):
-        keys.append(read_name(cursor)[1])
-        if not cursor.take(","):
-            break
-    return tuple(keys), if_exists
