@@ -15,6 +15,7 @@ from routing.importing.tsql.definitions import (
     create_route,
     create_service,
     drop,
+    take_option,
 )
 from routing.importing.tsql.extents import begins_statement
 from routing.importing.tsql.parse_faults import find_misspelt_noun
@@ -248,10 +249,10 @@ def _read_endpoint(cursor: LexemeCursor, name: str) -> AlterEndpoint:
         if cursor.take("AUTHORIZATION"):
             cursor.name("owner name")
         elif cursor.at("STATE"):
-            _take_option(cursor, given)
+            take_option(cursor, given)
             options = replace(options, state=_one_of(cursor, _ENDPOINT_STATES))
         elif cursor.at("AFFINITY"):
-            _take_option(cursor, given)
+            take_option(cursor, given)
             _pass_affinity(cursor)
         elif cursor.take("AS"):
             is_tcp = cursor.next().upper == "TCP"
@@ -264,16 +265,6 @@ def _read_endpoint(cursor: LexemeCursor, name: str) -> AlterEndpoint:
             raise cursor.unexpected("STATE, AS or FOR")
     _note_port(cursor, options)
     return options
-
-
-def _take_option(cursor: LexemeCursor, given: set[str]) -> str:
-    """Move behind the sign of an option, and return its word."""
-    word = cursor.next().upper
-    if word in given:
-        raise UnparsedError(f"the option {word} is given twice", None)
-    given.add(word)
-    cursor.expect("=")
-    return word
 
 
 def _pass_affinity(cursor: LexemeCursor) -> None:
@@ -319,7 +310,7 @@ def _read_group(
             continue
         if cursor.peek().upper not in known_options:
             raise UnparsedError(f"it has no option {quote(cursor.peek().text)}")
-        word = _take_option(cursor, given)
+        word = take_option(cursor, given)
         if word == "LISTENER_PORT":
             options = replace(options, listener_port=_read_port(cursor))
         elif word == "MESSAGE_FORWARDING":

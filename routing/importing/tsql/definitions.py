@@ -9,35 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from routing.importing.tsql import script_statements as statements
 from routing.importing.tsql import tree
 from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.script_statements import (
-    LONGEST_LIFETIME,
-    RESERVED_WORD,
-    AlterDatabaseState,
-    AlterRoute,
-    CreateRoute,
-    CreateService,
-    DetachDatabase,
-    DropDatabase,
-    DropEndpoint,
-    DropRoute,
-    DropService,
     RefusalError,
-    RenameDatabase,
     RouteOptions,
     ScriptStatement,
     UnparsedError,
-    check_options,
-    check_route,
-    known_to_the_server,
-    no_value,
     quote,
 )
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
 from routing.importing.tsql.vocabulary import RESERVED, as_written, find_unknown_variable
 
-_TEXT_OPTIONS = ("SERVICE_NAME", "BROKER_INSTANCE", "ADDRESS", "MIRROR_ADDRESS")
+_LIFETIME = "LIFETIME"
+_OPTIONS = ("SERVICE_NAME", "BROKER_INSTANCE", "ADDRESS", "MIRROR_ADDRESS", _LIFETIME)
 
 
 def create_route(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:
@@ -45,15 +31,15 @@ def create_route(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStat
     name = cursor.name("route name")
     owner = _owner(cursor)
     options = _route_options(cursor, scripted_at)
-    check_route(options.service_name, options.broker_instance, options.address, options.mirror_address)
-    return [CreateRoute(name=name, owner=owner, options=options)]
+    statements.check_route(options.service_name, options.broker_instance, options.address, options.mirror_address)
+    return [statements.CreateRoute(name=name, owner=owner, options=options)]
 
 
 def alter_route(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:
     """Read ALTER ROUTE name WITH options. The rest of the route is known only at its application."""
     name = cursor.name("route name")
     options = _route_options(cursor, scripted_at, takes_commas_out=True)
-    return [AlterRoute(name=name, options=options)]
+    return [statements.AlterRoute(name=name, options=options)]
 
 
 def create_service(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:
@@ -65,10 +51,12 @@ def create_service(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptSt
     if cursor.at("("):
         cursor.group()
     cursor.end_of_statement()
-    return [CreateService(name=name, owner=owner)]
+    return [statements.CreateService(name=name, owner=owner)]
 
 
-def drop(kind: type[DropRoute] | type[DropService] | type[DropEndpoint]) -> Definition:
+def drop(
+    kind: type[statements.DropRoute] | type[statements.DropService] | type[statements.DropEndpoint],
+) -> Definition:
     """Return the reader of DROP ROUTE, SERVICE or ENDPOINT name, which do not accept IF EXISTS."""
 
     def read(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:
@@ -96,7 +84,7 @@ def _skip_object_name(cursor: LexemeCursor) -> None:
             lexeme = cursor.next()
         if lexeme.upper in RESERVED:
             why = f"the queue name was expected, not {quote(lexeme.text)}, a reserved keyword"
-            raise UnparsedError(why, RESERVED_WORD)
+            raise UnparsedError(why, statements.RESERVED_WORD)
         if not cursor.take("."):
             return
         while cursor.take("."):
@@ -119,24 +107,21 @@ def _route_options(cursor: LexemeCursor, scripted_at: datetime, *, takes_commas_
     cursor.expect("WITH")
     texts: dict[str, str] = {}
     seconds: int | None = None
+    given = set[str]()
     while True:
-        word = cursor.peek().upper
-        if word in texts or (word == "LIFETIME" and seconds is not None):
-            raise UnparsedError(f"the option {word} is given twice", None)
-        if word in _TEXT_OPTIONS:
-            cursor.next()
-            cursor.expect("=")
-            texts[word] = cursor.string(word)
-        elif cursor.take("LIFETIME"):
-            cursor.expect("=")
-            seconds = cursor.integer("LIFETIME")
-        elif word and cursor.peek(1).text == "=":
+        if cursor.peek().upper in _OPTIONS:
+            word = take_option(cursor, given)
+            if word == _LIFETIME:
+                seconds = cursor.integer(word)
+            else:
+                texts[word] = cursor.string(word)
+        elif cursor.peek().upper and cursor.peek(1).text == "=":
             raise UnparsedError(f"a route has no option {quote(cursor.peek().text)}")
         else:
             raise cursor.unexpected("a route option")
         if cursor.take(","):
             continue
-        if not (takes_commas_out and cursor.peek().upper in (*_TEXT_OPTIONS, "LIFETIME")):
+        if not (takes_commas_out and cursor.peek().upper in _OPTIONS):
             break
         cursor.notes.append(
             f"there is no comma before {cursor.peek().upper}: the manual's grammar does not say if it is required"
@@ -150,13 +135,23 @@ def _route_options(cursor: LexemeCursor, scripted_at: datetime, *, takes_commas_
         address=texts.get("ADDRESS"),
         mirror_address=texts.get("MIRROR_ADDRESS"),
     )
-    check_options(options)
+    statements.check_options(options)
     return options
+
+
+def take_option(cursor: LexemeCursor, given: set[str]) -> str:
+    """Move behind the sign of an option, and return its word."""
+    word = cursor.next().upper
+    if word in given:
+        raise UnparsedError(f"the option {word} is given twice", None)
+    given.add(word)
+    cursor.expect("=")
+    return word
 
 
 def _expiry(seconds: int | None, scripted_at: datetime) -> datetime | None:
     """Return the expiry of the route. A lifetime out of range has none, and is refused by its number."""
-    if seconds is None or not 0 <= seconds <= LONGEST_LIFETIME:
+    if seconds is None or not 0 <= seconds <= statements.LONGEST_LIFETIME:
         return None
     try:
         return scripted_at + timedelta(seconds=seconds)
@@ -209,10 +204,10 @@ def read_procedure(
 def _value(lexeme: Lexeme, value_of: ValueOf) -> str | RefusalError:
     missing = find_unknown_variable(lexeme.text)
     if missing is not None:
-        return no_value(missing)
+        return statements.no_value(missing)
     if lexeme.kind is LexemeKind.WORD and lexeme.text.startswith("@"):
         value = value_of(lexeme)
-        return known_to_the_server(lexeme.text) if value is None else value
+        return statements.known_to_the_server(lexeme.text) if value is None else value
     if lexeme.kind not in (LexemeKind.STRING, LexemeKind.NAME, LexemeKind.WORD):
         return RefusalError(f"its argument {quote(lexeme.text)} cannot be read")
     return lexeme.text
@@ -233,7 +228,7 @@ def _attach(arguments: Arguments) -> list[ScriptStatement]:
 
 def _rename_database(arguments: Arguments, named: str = "dbname") -> list[ScriptStatement]:
     new_name = _unquoted(_text(arguments, "newname"))
-    return [RenameDatabase(name=_unquoted(_text(arguments, named)), new_name=new_name)]
+    return [statements.RenameDatabase(name=_unquoted(_text(arguments, named)), new_name=new_name)]
 
 
 def _rename_object(arguments: Arguments) -> list[ScriptStatement]:
@@ -246,7 +241,7 @@ def _set_option(arguments: Arguments) -> list[ScriptStatement]:
     option = _STATES.get(_text(arguments, "optname", "").lower())
     if option is None:
         return []
-    return [AlterDatabaseState(name=_text(arguments, "dbname"), state=option)]
+    return [statements.AlterDatabaseState(name=_text(arguments, "dbname"), state=option)]
 
 
 def _unquoted(name: str) -> str:
@@ -258,8 +253,8 @@ _PROCEDURES: dict[str, tuple[tuple[str, ...], Callable[[Arguments], list[ScriptS
     "sp_attach_db": (("dbname",), _attach),
     "sp_attach_single_file_db": (("dbname",), _attach),
     "sp_dboption": (("dbname", "optname", "optvalue"), _set_option),
-    "sp_dbremove": (("dbname",), lambda arguments: [DropDatabase(name=_text(arguments, "dbname"))]),
-    "sp_detach_db": (("dbname",), lambda arguments: [DetachDatabase(name=_text(arguments, "dbname"))]),
+    "sp_dbremove": (("dbname",), lambda arguments: [statements.DropDatabase(name=_text(arguments, "dbname"))]),
+    "sp_detach_db": (("dbname",), lambda arguments: [statements.DetachDatabase(name=_text(arguments, "dbname"))]),
     "sp_rename": (("objname", "newname", "objtype"), _rename_object),
     "sp_renamedb": (("dbname", "newname"), _rename_database),
 }

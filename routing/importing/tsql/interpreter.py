@@ -257,7 +257,7 @@ class ScriptInterpreter:
             raise UntoldError(rival)
         run.keep_state()
         remark = None if run.holdings is None else change(run.holdings, statement)
-        run.effects.append(StatementEffect(statement, [] if remark is None else [remark], run.changeset))
+        run.effects.append(StatementEffect(statement, remark, run.changeset))
         self._rename(statement, StatementCondition(guards=guards))
 
     def _rename(self, statement: ScriptStatement, effective: StatementCondition) -> None:

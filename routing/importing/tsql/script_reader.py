@@ -175,10 +175,10 @@ def _problems_of(run: ScriptRun, file: str, *, with_effects: bool) -> tuple[Stat
     problems = list(run.problems)
     for effect in run.effects if with_effects else ():
         statement = effect.statement
-        remarks = [*effect.remarks, *([] if statement.doubt is None else [statement.doubt])]
         problems += [
             StatementProblem(statement.file, statement.line, f"{statement.title}: {remark}", counted=True)
-            for remark in dict.fromkeys(remarks)
+            for remark in dict.fromkeys((effect.remark, statement.doubt))
+            if remark is not None
         ]
     return in_order(problems, file)
 

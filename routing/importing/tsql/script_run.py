@@ -74,10 +74,10 @@ class BatchFrame:
 
 @dataclass(slots=True)
 class StatementEffect:
-    """A statement that was applied, and remarks on it."""
+    """A statement that was applied, and a remark on it."""
 
     statement: ScriptStatement
-    remarks: list[str]
+    remark: str | None
     changeset: Changeset | None = None
 
 

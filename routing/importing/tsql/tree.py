@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.script_statements import RefusalError, ScriptStatement
 from routing.importing.tsql.sqlcmd import Changeset
-from routing.importing.tsql.tokens import Lexeme, LexemeKind, depth_of, split_words
+from routing.importing.tsql.tokens import Lexeme, LexemeKind, LexemeList, split_words
 
 Place = tuple[str, int]
 """A file and a line of it."""
@@ -338,25 +338,16 @@ def find_body(cursor: LexemeCursor, kind: str) -> None:
 
 def read_parameters(header: Words) -> tuple[ProcedureParameter, ...]:
     """Return the parameters in the head of a procedure, up to WITH, FOR or the body."""
-    words, depth = _unwrap(header), 0
-    for index, word in enumerate(words):
-        depth += depth_of(word)
-        if depth == 0 and word.upper in _END_OF_PARAMETERS and not words[index - 1].text.startswith("@"):
-            words = words[:index]
+    cursor = LexemeCursor(LexemeList("", header))
+    if cursor.at("(") and cursor.at_group:
+        cursor = LexemeCursor(LexemeList("", cursor.group()))
+    start = cursor.position
+    while not cursor.at_end:
+        if cursor.peek().upper in _END_OF_PARAMETERS and not cursor.peek(-1).text.startswith("@"):
             break
-    parts = split_words(words, ",")
+        cursor.skip_item()
+    parts = split_words(cursor.between(start, cursor.position), ",")
     return tuple(_read_parameter(part) for part in parts if part and part[0].text.startswith("@"))
-
-
-def _unwrap(header: Words) -> Words:
-    if not (header and header[0].kind is LexemeKind.SIGN and header[0].text == "("):
-        return header
-    depth = 0
-    for index, lexeme in enumerate(header):
-        depth += depth_of(lexeme)
-        if depth == 0:
-            return header[1:index]
-    return header[1:]
 
 
 def _read_parameter(words: Words) -> ProcedureParameter:
