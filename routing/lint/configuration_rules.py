@@ -27,6 +27,7 @@ from routing.lint.probing import (
     scopes_that_ask,
     searches_of,
 )
+from routing.plan.paths import trace_request
 from routing.rules import text
 from routing.rules.choosing import distinct_routes, has_mirror, tier_of
 from routing.rules.estate import ARRIVALS, EstateRoute
@@ -323,7 +324,7 @@ def _asks(estate: LintEstate, instance: str, scope: str, service: str) -> bool:
     return any(search.asks for search in searches_of(estate, question))
 
 
-def lost_requests(estate: LintEstate, follower: OpenMessageFollower) -> Iterator[LintFinding]:
+def lost_requests(estate: LintEstate) -> Iterator[LintFinding]:
     """Find SBR043: every branch of a request has a known end, and no end is a BrokerConfiguration service.
 
     A database with its broker off asks for no route. The end behind a hop with unknown forwarding is unknown, and
@@ -333,7 +334,8 @@ def lost_requests(estate: LintEstate, follower: OpenMessageFollower) -> Iterator
         sender = estate.instances[instance]
         if not sender.is_enabled(database) or (database != ARRIVALS and database not in sender.databases):
             continue
-        traces = list(follower.traces_of_requests(instance, database))
+        # One trace for each hash that matters.
+        traces = list(trace_request(estate.network, estate.decisions.at, sender, database, estate.now))
         paths = [path for trace in traces for path in trace.hop_paths]
         is_known = paths and not any(trace.is_cut for trace in traces)
         if is_known and all(_is_lost(path, estate) for path in paths):

@@ -169,7 +169,7 @@ def _find_in_estate(estate: LintEstate, dialogs_of: OpenDialogsOf | None) -> Ite
     yield from configuration_rules.unbalanced_routes(balanced)
     yield from configuration_rules.doubled_routes(balanced)
     yield from configuration_rules.needless_requests(estate)
-    yield from configuration_rules.lost_requests(estate, follower)
+    yield from configuration_rules.lost_requests(estate)
     yield from configuration_rules.lacking_services(probe_answers)
     yield from configuration_rules.caught_services(estate, probe_answers)
     yield from configuration_rules.open_to_several(estate, probe_answers, hazards)

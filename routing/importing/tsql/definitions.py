@@ -207,7 +207,8 @@ def _value(lexeme: Lexeme, value_of: ValueOf) -> str | RefusalError:
         return statements.no_value(missing)
     if lexeme.kind is LexemeKind.WORD and lexeme.text.startswith("@"):
         value = value_of(lexeme)
-        return statements.known_to_the_server(lexeme.text) if value is None else value
+        unknown = RefusalError(f"the value of the variable {quote(lexeme.text)} is known only to the server")
+        return unknown if value is None else value
     if lexeme.kind not in (LexemeKind.STRING, LexemeKind.NAME, LexemeKind.WORD):
         return RefusalError(f"its argument {quote(lexeme.text)} cannot be read")
     return lexeme.text

@@ -420,18 +420,14 @@ def outline_of(path: FilePlace, variables: Mapping[str, str] | None = None) -> S
         included.append(file)
         return file, text
 
-    servers = _servers_of(opened.sources, _with_defaults(variables, opened.variables), include_and_note)
+    servers = find_servers(opened.sources, _with_defaults(variables, opened.variables), include_and_note)
     return ScriptOutline(servers, tuple(included), opened.sources[0].text if opened.sources else "")
 
 
-def outline_of_text(text: str, file: str, variables: Mapping[str, str]) -> ScriptOutline:
-    """Return the servers that a script names which lies in no file."""
-    return ScriptOutline(_servers_of([SourceText(text, file)], variables, None))
-
-
-def _servers_of(
+def find_servers(
     sources: Sequence[SourceText], variables: Mapping[str, str], include: Include | None
 ) -> tuple[str | None, ...]:
+    """Return the servers that the batches of a script run on, None for its own."""
     servers: dict[str | None, None] = {}
 
     def take(part: SqlBatch | StatementProblem) -> None:

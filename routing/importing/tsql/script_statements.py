@@ -308,11 +308,6 @@ def not_filled_in(placeholder: str) -> RefusalError:
     return UnfilledError(f"the placeholder {quote(placeholder)} was not filled in: let its tool do so first")
 
 
-def known_to_the_server(variable: str) -> RefusalError:
-    """Return the error that only the server knows a T-SQL variable's value."""
-    return RefusalError(f"the value of the variable {quote(variable)} is known only to the server")
-
-
 # What CREATE ROUTE and ALTER ROUTE refuse, under the engine's own numbers (``sys.messages``).
 #
 # Addresses are read as the tables read them: any case, blanks around and slashes after ignored.
