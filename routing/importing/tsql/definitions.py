@@ -23,7 +23,7 @@ from routing.importing.tsql.tokens import Lexeme, LexemeKind
 from routing.importing.tsql.vocabulary import RESERVED, as_written, find_unknown_variable
 
 _LIFETIME = "LIFETIME"
-_OPTIONS = ("SERVICE_NAME", "BROKER_INSTANCE", "ADDRESS", "MIRROR_ADDRESS", _LIFETIME)
+_OPTIONS = (*statements.LONGEST_TEXTS, _LIFETIME)
 
 
 def create_route(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:

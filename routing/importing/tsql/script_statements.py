@@ -313,6 +313,9 @@ def not_filled_in(placeholder: str) -> RefusalError:
 # Addresses are read as the tables read them: any case, blanks around and slashes after ignored.
 
 
+LONGEST_TEXTS = {"SERVICE_NAME": 256, "BROKER_INSTANCE": 128, "ADDRESS": 256, "MIRROR_ADDRESS": 256}
+"""The longest text of each option, in UTF-16 units."""
+
 LONGEST_LIFETIME = 2**31 - 1
 _EMPTY, _TOO_LONG, _MIRROR_ALONE, _BROKER_ALONE = 9659, 9660, 9661, 9662
 _MIRROR_NO_ADDRESS, _BAD_ADDRESS, _TRANSPORT_SERVICE, _LIFETIME, _SAME = (9743, 9744, 9745, 9746, 9747)
@@ -321,13 +324,8 @@ _KEYWORDS = (AddressKind.LOCAL, AddressKind.TRANSPORT)
 
 def check_options(options: RouteOptions) -> None:
     """Check each given option by itself. Raises RefusalError."""
-    texts = (
-        ("SERVICE_NAME", options.service_name, 256),
-        ("BROKER_INSTANCE", options.broker_instance, 128),
-        ("ADDRESS", options.address, 256),
-        ("MIRROR_ADDRESS", options.mirror_address, 256),
-    )
-    for word, text, longest in texts:
+    texts = (options.service_name, options.broker_instance, options.address, options.mirror_address)
+    for (word, longest), text in zip(LONGEST_TEXTS.items(), texts, strict=True):
         if text is None:
             continue
         if text == "":
