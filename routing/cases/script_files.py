@@ -19,13 +19,14 @@ from routing.importing.sql_projects import SUFFIX as _PROJECT
 from routing.importing.tsql.script_reader import (
     ReadScript,
     ScriptOutline,
+    find_servers,
     outline_of,
-    outline_of_text,
     read_comments,
     read_file,
     read_script,
 )
 from routing.importing.tsql.servers import find_instance, is_local, is_same_server
+from routing.importing.tsql.sqlcmd import SourceText
 
 _SCRIPT = ".sql"
 _SCRIPTS = (_SCRIPT, _PROJECT)
@@ -267,7 +268,7 @@ def read_text_by_instance(
             servers=servers,
         )
 
-    servers = outline_of_text(text, file, options.variables).servers
+    servers = find_servers([SourceText(text, file)], options.variables, None)
     yield from _split_by_instance(
         file, servers, read, instance or options.stand_ins.instance_name, known_instances, notes
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from routing.importing.tsql.script_statements import LONGEST_LIFETIME, LONGEST_TEXTS, length
 from routing.importing.tsql.vocabulary import is_stand_in
 from routing.lint.lint_estate import LintEstate, LintFinding, Place, finding, list_names, utc
 from routing.rules import matching, text
@@ -21,9 +22,7 @@ from routing.terms import LOCAL_ADDRESS, LOOPBACK_HOSTS, MSDB
 # What CREATE ROUTE refuses, found in a row of routes: one check a number of the engine.
 
 
-_LONGEST = {"remote_service_name": 256, "broker_instance": 128, "address": 256, "mirror_address": 256}
-OPTIONS = tuple(_LONGEST)
-_LONGEST_LIFETIME = 2**31 - 1
+OPTIONS = ("remote_service_name", "broker_instance", "address", "mirror_address")
 
 
 class RouteRow(NamedTuple):
@@ -58,9 +57,9 @@ def too_long(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     """Find SBR002: an option is longer than the catalog view's column, counted in UTF-16 units."""
     long = [
         f"{name} is longer than {longest} characters"
-        for (name, longest), value in zip(_LONGEST.items(), row.options, strict=True)
+        for name, longest, value in zip(OPTIONS, LONGEST_TEXTS.values(), row.options, strict=True)
         # A character is two units at most.
-        if value and 2 * len(value) > longest and len(value.encode("utf-16-le", "surrogatepass")) > 2 * longest
+        if value and 2 * len(value) > longest and length(value) > longest
     ]
     return row.finding("SBR002", "%s", " and ".join(long)) if long else None
 
@@ -120,7 +119,7 @@ def lifetime_range(row: RouteRow, around: RouteSurroundings) -> LintFinding | No
     begins = row.now if valid_from is None else max(valid_from, row.now)
     if valid_from is not None and lifetime <= valid_from:
         why = "not after the route begins"
-    elif lifetime // SECOND - begins // SECOND > _LONGEST_LIFETIME:
+    elif lifetime // SECOND - begins // SECOND > LONGEST_LIFETIME:
         why = "more than 2147483647 seconds ahead"
     else:
         return None

@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from routing.lint.address_rules import catches_all
 from routing.lint.endpoint_hazards import Hazards, OpenChoice, OpenMessageFollower
-from routing.lint.lint_estate import LintEstate, LintFinding, finding, is_users, list_names, show_names
-from routing.lint.probing import ProbeAnswers, is_caught, owners_of, scopes_that_ask
+from routing.lint.lint_estate import (
+    MOST_SHOWN,
+    LintEstate,
+    LintFinding,
+    finding,
+    is_users,
+    list_names,
+    sender_of,
+    show_names,
+)
+from routing.lint.probing import (
+    ProbeAnswers,
+    ProbeQuestion,
+    is_caught,
+    owners_of,
+    probe_catching_routes,
+    scopes_that_ask,
+    searches_of,
+)
+from routing.plan.paths import trace_request
 from routing.rules import text
 from routing.rules.choosing import distinct_routes, has_mirror, tier_of
 from routing.rules.estate import ARRIVALS, EstateRoute
@@ -95,7 +114,7 @@ def caught_services(estate: LintEstate, probe_answers: ProbeAnswers) -> Iterator
         if verdict.question.database is not None and verdict.question.broker is None
         if any(search.end.outcome is Outcome.DELIVERED and not search.asks for search in verdict.searches)
     }
-    for verdict in probe_answers.catching:
+    for verdict in probe_catching_routes(estate):
         instance, database, service, _ = verdict.question
         if (instance, service) in named:
             continue
@@ -272,15 +291,40 @@ def _ends_at(follower: OpenMessageFollower, trace: MessageTrace, broker: str) ->
 _STOPPED = (Ending.DELAYED, Ending.DROPPED, Ending.LOOP)
 
 
-def needless_requests(probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
-    """Find SBR033: step 4 comes before a LOCAL route for any service (D15)."""
-    for request in probe_answers.asking:
-        names = show_names(request.first, request.total)
-        sentence = "an open message for %s opens a route request, though this instance has the service"
-        yield finding("SBR033", request.place, request.route, sentence, names)
+def needless_requests(estate: LintEstate) -> Iterator[LintFinding]:
+    """Find SBR033: step 4 comes before a LOCAL route for any service (D15).
+
+    A scope treats all services that it does not name equally.
+    """
+    sorted_services: dict[str, list[str]] = {}
+    for name, database in scopes_that_ask(estate):
+        instance = estate.instances[name]
+        if name not in sorted_services:
+            sorted_services[name] = sorted(estate.services_of_users(instance))
+        services = sorted_services[name]
+
+        named = {
+            service: _asks(estate, name, database, service)
+            for service in instance.routes[database]
+            if service is not None and service in instance.holders and is_users(service)
+        }
+        unnamed_service = next((service for service in services if service not in named), None)
+        others_ask = unnamed_service is not None and _asks(estate, name, database, unnamed_service)
+        total = sum(named.values()) + (len(services) - len(named)) * others_ask
+        if total:
+            asking = (service for service in services if named.get(service, others_ask))
+            [route, *_] = instance.naming(database, BROKER_CONFIGURATION_SERVICE)
+            sentence = "an open message for %s opens a route request, though this instance has the service"
+            names = show_names(list(islice(asking, MOST_SHOWN)), total)
+            yield finding("SBR033", (name, database), route.name, sentence, names)
 
 
-def lost_requests(estate: LintEstate, follower: OpenMessageFollower) -> Iterator[LintFinding]:
+def _asks(estate: LintEstate, instance: str, scope: str, service: str) -> bool:
+    question = ProbeQuestion(instance, sender_of(scope), service, None)
+    return any(search.asks for search in searches_of(estate, question))
+
+
+def lost_requests(estate: LintEstate) -> Iterator[LintFinding]:
     """Find SBR043: every branch of a request has a known end, and no end is a BrokerConfiguration service.
 
     A database with its broker off asks for no route. The end behind a hop with unknown forwarding is unknown, and
@@ -290,7 +334,8 @@ def lost_requests(estate: LintEstate, follower: OpenMessageFollower) -> Iterator
         sender = estate.instances[instance]
         if not sender.is_enabled(database) or (database != ARRIVALS and database not in sender.databases):
             continue
-        traces = list(follower.traces_of_requests(instance, database))
+        # One trace for each hash that matters.
+        traces = list(trace_request(estate.network, estate.decisions.at, sender, database, estate.now))
         paths = [path for trace in traces for path in trace.hop_paths]
         is_known = paths and not any(trace.is_cut for trace in traces)
         if is_known and all(_is_lost(path, estate) for path in paths):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from routing.lint.lint_estate import LintEstate, LintFinding, finding, is_users, list_names, sender_of
 from routing.lint.message_rules import DialogGroup
-from routing.plan.paths import trace_open_messages, trace_request
+from routing.plan.paths import trace_open_messages
 from routing.rules import text
 from routing.rules.choosing import is_local, is_transport
 from routing.rules.deciding import Decision, RoutingKey
@@ -45,10 +45,6 @@ class OpenMessageFollower:
         return trace_open_messages(
             self.network, self._decide, instance, sender_of(choice.scope), choice.service, self._now
         )
-
-    def traces_of_requests(self, instance: str, scope: str) -> Iterator[MessageTrace]:
-        """Follow requests for routes of a database: one trace for each hash that matters."""
-        return trace_request(self.network, self._decide, self.network.instances[instance], scope, self._now)
 
     def of_any_service(self, instance: SqlInstance, scope: str) -> Decision:
         """Decide in a scope for a service that has no route by name and no holder here."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import chain
 from typing import Any, NamedTuple
 
 from routing.lint import address_rules, configuration_rules, endpoint_hazards, lint_estate, message_rules
@@ -25,8 +24,6 @@ from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import Table, TableColumns
 from routing.terms import ReadRow, TableRow
 
-# Every family of findings, in one order.
-
 
 class ResolvedFacts(NamedTuple):
     """The routes that resolved messages used, and what they show of their dialogs if that was read."""
@@ -34,40 +31,6 @@ class ResolvedFacts(NamedTuple):
     used: set[RouteName]
     changed: Sequence[DialogGroup] = ()
     dialogs_of: OpenDialogsOf | None = None
-
-
-def _find(
-    estate: LintEstate, follower: OpenMessageFollower, rows: TableColumns, resolved: ResolvedFacts | None
-) -> Iterator[Iterable[LintFinding]]:
-    """Yield each family of findings. ``rows`` are the routes that are checked one at a time.
-
-    Without resolved messages ``resolved`` is None.
-    """
-    probe_answers, hazards = answers_of(estate), prove_hazards(estate, follower)
-    balanced = configuration_rules.balanced_services(estate)
-    yield address_rules.route_rows(estate, rows)
-    yield address_rules.refused_rows(estate)
-    yield configuration_rules.broker_ids(estate)
-    yield configuration_rules.disabled_brokers(estate)
-    yield configuration_rules.doubled_services(estate)
-    yield configuration_rules.unbalanced_routes(balanced)
-    yield configuration_rules.doubled_routes(balanced)
-    yield message_rules.answers(estate, probe_answers)
-    yield message_rules.no_return(probe_answers)
-    yield configuration_rules.needless_requests(probe_answers)
-    yield configuration_rules.lost_requests(estate, follower)
-    yield configuration_rules.lacking_services(probe_answers)
-    yield configuration_rules.caught_services(estate, probe_answers)
-    yield configuration_rules.open_to_several(estate, probe_answers, hazards)
-    yield configuration_rules.open_to_one(estate, follower)
-    yield endpoint_hazards.several_targets(follower, hazards, resolved and resolved.dialogs_of)
-    yield configuration_rules.shadowed_routes(estate, probe_answers, balanced)
-    yield message_rules.loops(estate, probe_answers)
-    if "dialogs" in estate.tables:
-        yield message_rules.torn_groups(estate)
-    if resolved is not None:
-        yield message_rules.unused_routes(estate, resolved.used)
-        yield message_rules.changed_picks(resolved.changed)
 
 
 # Convert findings to sorted rows in full columns, without suppressed ones.
@@ -184,8 +147,38 @@ def find_all(
     """
     with no_search_for_cycles():
         estate = estate_of(columns, now, days)
-        route_rows = columns["routes"] if rows is None else rows
-        return set(chain.from_iterable(_find(estate, OpenMessageFollower(estate), route_rows, resolved)))
+        return {
+            *address_rules.route_rows(estate, columns["routes"] if rows is None else rows),
+            *address_rules.refused_rows(estate),
+            *_find_in_estate(estate, None if resolved is None else resolved.dialogs_of),
+            *(message_rules.torn_groups(estate) if "dialogs" in columns else ()),
+            *(() if resolved is None else message_rules.unused_routes(estate, resolved.used)),
+            *(() if resolved is None else message_rules.changed_picks(resolved.changed)),
+        }
+
+
+def _find_in_estate(estate: LintEstate, dialogs_of: OpenDialogsOf | None) -> Iterator[LintFinding]:
+    """Find the hazards of rows together, and of the messages that an estate must deliver."""
+    probe_answers, follower = answers_of(estate), OpenMessageFollower(estate)
+    # The choices of open dialogs that lead to several targets, proved by following messages.
+    hazards = prove_hazards(estate, follower)
+    balanced = configuration_rules.balanced_services(estate)
+    yield from configuration_rules.broker_ids(estate)
+    yield from configuration_rules.disabled_brokers(estate)
+    yield from configuration_rules.doubled_services(estate)
+    yield from configuration_rules.unbalanced_routes(balanced)
+    yield from configuration_rules.doubled_routes(balanced)
+    yield from configuration_rules.needless_requests(estate)
+    yield from configuration_rules.lost_requests(estate)
+    yield from configuration_rules.lacking_services(probe_answers)
+    yield from configuration_rules.caught_services(estate, probe_answers)
+    yield from configuration_rules.open_to_several(estate, probe_answers, hazards)
+    yield from configuration_rules.open_to_one(estate, follower)
+    yield from configuration_rules.shadowed_routes(estate, probe_answers, balanced)
+    yield from endpoint_hazards.several_targets(follower, hazards, dialogs_of)
+    yield from message_rules.answers(estate, probe_answers)
+    yield from message_rules.no_return(estate)
+    yield from message_rules.loops(estate, probe_answers)
 
 
 Moment = tuple[Mapping[str, TableColumns], int]

@@ -99,13 +99,13 @@ def _takes_bound(estate: LintEstate, question: ProbeQuestion) -> bool:
     return any(search.end.outcome is Outcome.DELIVERED and not search.asks for search in searches)
 
 
-def no_return(probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
+def no_return(estate: LintEstate) -> Iterator[LintFinding]:
     """Find SBR020: no service of a database that sends here can be answered.
 
     The tables do not show which service opens a dialog, so one return path is enough.
     """
     pairs: dict[tuple[tuple[str, str], tuple[str, str]], list[ProbeVerdict]] = {}
-    for verdict in probe_answers.returns:
+    for verdict in probing.probe_returns(estate):
         if verdict.referrer is not None:
             pairs.setdefault((verdict.place, verdict.referrer[:2]), []).append(verdict)
     for (place, sender), verdicts in pairs.items():

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import NamedTuple
 
-from routing.lint.lint_estate import MOST_SHOWN, LintEstate, LiveRoute, ServiceHolder, is_users, sender_of
+from routing.lint.lint_estate import LintEstate, LiveRoute, ServiceHolder, is_users, sender_of
 from routing.rules import matching, text
 from routing.rules.choosing import is_local, is_network
 from routing.rules.deciding import RouteSearch, RoutingKey, scope_of
@@ -62,25 +62,11 @@ class RouteSelector(NamedTuple):
     broker: str | None
 
 
-class AskedServices(NamedTuple):
-    """The services of an instance for which a scope asks for a route: the first by name, and their number.
-
-    ``route`` is the BrokerConfiguration route.
-    """
-
-    place: tuple[str, str]
-    route: str | None
-    first: tuple[str, ...]
-    total: int
-
-
 class ProbeAnswers(NamedTuple):
     """The verdicts by the reason for asking.
 
-    ``routes`` are for routes, ``arrivals`` for arriving messages, ``returns`` for replies. ``asking`` are for
-    scopes that can ask for a route. ``local`` are for services of LOCAL routes, at their own databases.
-    ``catching`` are for the services of each instance, at a database with routes for any service that deliver
-    them.
+    ``routes`` are for routes, ``arrivals`` for arriving messages, and ``local`` for services of LOCAL routes, at
+    their own databases.
 
     ``contested`` are routes with the same selector as another one of their scope, by selector. A route without
     such a rival always answers messages with its id, so only contested routes can be shadowed.
@@ -89,10 +75,7 @@ class ProbeAnswers(NamedTuple):
     contested: Mapping[RouteSelector, Sequence[EstateRoute]]
     routes: Sequence[ProbeVerdict]
     arrivals: Sequence[ProbeVerdict]
-    asking: Sequence[AskedServices]
-    returns: Sequence[ProbeVerdict]
     local: Sequence[ProbeVerdict]
-    catching: Sequence[ProbeVerdict]
 
     @property
     def arriving(self) -> Iterator[ProbeVerdict]:
@@ -108,10 +91,7 @@ def answers_of(estate: LintEstate) -> ProbeAnswers:
         {selector: routes for selector, routes in routes_by_selector.items() if len(routes) > 1},
         tuple(_for_routes(estate, routes_by_selector)),
         tuple(_for_arrivals(estate)),
-        tuple(_for_asking(estate)),
-        tuple(_for_returns(estate)),
         tuple(_for_local_routes(estate)),
-        tuple(_for_catching_routes(estate)),
     )
 
 
@@ -202,37 +182,6 @@ def scopes_that_ask(estate: LintEstate) -> Iterable[tuple[str, str]]:
     }
 
 
-def _for_asking(estate: LintEstate) -> Iterator[AskedServices]:
-    """Probe the services of an instance in each scope that has a BrokerConfiguration route.
-
-    A scope treats all services that it does not name equally.
-    """
-    sorted_services: dict[str, list[str]] = {}
-    for name, database in scopes_that_ask(estate):
-        instance = estate.instances[name]
-        if name not in sorted_services:
-            sorted_services[name] = sorted(estate.services_of_users(instance))
-        services = sorted_services[name]
-
-        named = {
-            service: _asks(estate, name, database, service)
-            for service in instance.routes[database]
-            if service is not None and service in instance.holders and is_users(service)
-        }
-        unnamed_service = next((service for service in services if service not in named), None)
-        others_ask = unnamed_service is not None and _asks(estate, name, database, unnamed_service)
-        total = sum(named.values()) + (len(services) - len(named)) * others_ask
-        if total:
-            asking = (service for service in services if named.get(service, others_ask))
-            [route, *_] = instance.naming(database, BROKER_CONFIGURATION_SERVICE)
-            yield AskedServices((name, database), route.name, tuple(islice(asking, MOST_SHOWN)), total)
-
-
-def _asks(estate: LintEstate, instance: str, scope: str, service: str) -> bool:
-    question = ProbeQuestion(instance, sender_of(scope), service, None)
-    return any(search.asks for search in searches_of(estate, question))
-
-
 def _for_local_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
     questions = {
         ProbeQuestion(live.instance, sender_of(live.database), live.route.service, broker): None
@@ -244,7 +193,7 @@ def _for_local_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
         yield ProbeVerdict(question, searches_of(estate, question))
 
 
-def _for_catching_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
+def probe_catching_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
     """Probe each service of an instance from a database with routes for any service that deliver it.
 
     Its own database comes first, then the others by name. A database treats all services that it does not name
@@ -290,7 +239,7 @@ def is_caught(search: RouteSearch) -> bool:
     return search.step is MatchingStep.ANY_SERVICE and search.end.outcome is Outcome.DELIVERED and not search.asks
 
 
-def _for_returns(estate: LintEstate) -> Iterator[ProbeVerdict]:
+def probe_returns(estate: LintEstate) -> Iterator[ProbeVerdict]:
     """Probe the services of databases that send here by a named route, by replies bound to its id."""
     initiators: dict[tuple[str, str], list[ServiceHolder]] = {}
     for holder in estate.holders:

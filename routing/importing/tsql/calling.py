@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from routing.importing.tsql import tree
 from routing.importing.tsql.batch_course import ProcedureKey, StatementCondition, StatementCourse, StoredProcedure
-from routing.importing.tsql.definitions import StatementPlace as DefinitionPlace
 from routing.importing.tsql.definitions import read_procedure
 from routing.importing.tsql.grammar import parse_batch
 from routing.importing.tsql.held_texts import find_hidden_statement, runs_in_every_database, takes_data
-from routing.importing.tsql.script_run import TEMPORARY, BatchFrame, ScriptRun
+from routing.importing.tsql.script_run import TEMPORARY, BatchFrame, RunStep, ScriptRun
 from routing.importing.tsql.script_statements import RefusalError, quote
 from routing.importing.tsql.statement_parser import ParserSettings
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, tokenize
-from routing.importing.tsql.tree import Place, Words
+from routing.importing.tsql.tree import Words
 from routing.importing.tsql.values import KnownValue, VariableValues, read_type
 from routing.importing.tsql.vocabulary import speaks_of_routing
 
@@ -32,18 +31,6 @@ _IS_NARROW = "of a text that is not nvarchar, which sp_executesql refuses"
 _IS_BUILT = "of a text built by string concatenation, which only the server can do"
 
 
-_NodeT = TypeVar("_NodeT", bound=tree.ScriptNode, covariant=True)
-
-
-@dataclass(frozen=True)
-class _Call(Generic[_NodeT]):
-    """An EXEC and its condition. ``effective`` is the condition with the exits above it."""
-
-    node: _NodeT
-    condition: StatementCondition
-    effective: StatementCondition
-
-
 class CallRunner:
     """Follows the calls of one run. ``nodes`` runs their contents."""
 
@@ -54,11 +41,10 @@ class CallRunner:
 
     # Texts
 
-    def run_text(self, node: tree.RunText, condition: StatementCondition) -> None:
+    def run_text(self, call: RunStep[tree.RunText]) -> None:
         """Run EXEC ('…') if literals and known variables give its text. AT names another instance."""
-        run = self._run
-        call = _Call(node, condition, run.restrict_condition(condition))
-        value = run.evaluate(node.value, condition, is_plain=True)
+        run, node = self._run, call.node
+        value = run.evaluate(node.value, call.condition, is_plain=True)
         if node.server is not None:
             self._report_linked(call, node.server, value)
         elif value is None:
@@ -68,18 +54,18 @@ class CallRunner:
             self._run_known(call, value, node.value, None, BatchFrame())
         run.forget_changed(node.words)
 
-    def _name_unknown(self, call: _Call[tree.ScriptNode], why: str, number: int | None = None) -> None:
+    def _name_unknown(self, call: RunStep[tree.ScriptNode], why: str, number: int | None = None) -> None:
         run, node = self._run, call.node
         run.frame.texts.pass_on(node.words)
         if not call.effective.may_run:
             return
         run.report(node.place, f"EXEC {why}", number)
         if call.effective.runs and number is not None:
-            run.fail(number, f"EXEC in line {node.place[1]}, which fails", node.place[1], call.effective)
+            run.fail(number, f"EXEC in line {call.line}, which fails", call.line, call.effective)
         elif call.effective.runs:
             run.connection.error = None
 
-    def _report_linked(self, call: _Call[tree.ScriptNode], server: str, value: KnownValue | None) -> None:
+    def _report_linked(self, call: RunStep[tree.ScriptNode], server: str, value: KnownValue | None) -> None:
         if (
             value is None or speaks_of_routing(value.text)
         ) and call.effective.course is not StatementCourse.PASSED_OVER:
@@ -87,7 +73,7 @@ class CallRunner:
 
     def _run_known(
         self,
-        call: _Call[tree.ScriptNode],
+        call: RunStep[tree.ScriptNode],
         value: KnownValue,
         words: Words,
         database: str | None,
@@ -103,13 +89,13 @@ class CallRunner:
             return
         settings = replace(self._settings, declared=None if frame is None else frame.variables.names)
         batch = parse_batch(tokenize(value.text), lambda _row: place, settings)
-        self._run_frame(frame or BatchFrame(), batch, place, call.effective, database)
+        self._run_frame(call, frame or BatchFrame(), batch, call.effective, database)
 
     def _run_frame(
         self,
+        call: RunStep[tree.ScriptNode],
         frame: BatchFrame,
         batch: tree.ParsedBatch,
-        place: Place,
         effective: StatementCondition,
         database: str | None,
     ) -> None:
@@ -121,23 +107,22 @@ class CallRunner:
         faults = self._nodes.run_nodes(batch, frame, effective, reports_faults=True)
         connection.database, connection.aborts, connection.is_implicit, connection.noexec_flow = saved_state
         if faults and effective.runs:
-            words = f"EXEC in line {place[1]}, which fails"
-            run.fail(faults[0].number, words, place[1], effective, heeds_abort=False)
+            words = f"EXEC in line {call.line}, which fails"
+            run.fail(faults[0].number, words, call.line, effective, heeds_abort=False)
 
-    def _is_too_deep(self, call: _Call[tree.ScriptNode], title: str) -> bool:
+    def _is_too_deep(self, call: RunStep[tree.ScriptNode], title: str) -> bool:
         if len(self._run.frames) <= _DEEPEST_CALL:
             return False
         why = f"calls nest more than {_DEEPEST_CALL} deep"
-        self._fail(call.node.place, title, why, _TOO_DEEP, call.effective)
+        self._fail(call, title, why, _TOO_DEEP)
         return True
 
     # Procedures
 
-    def call(self, node: tree.CallNode, condition: StatementCondition) -> None:
+    def call(self, call: RunStep[tree.CallNode]) -> None:
         """Run EXEC of a procedure."""
-        run = self._run
-        call = _Call(node, condition, run.restrict_condition(condition))
-        parts = self._parts_of(node, condition)
+        run, node = self._run, call.node
+        parts = self._parts_of(node, call.condition)
         name = parts[-1] if parts else ""
         server = parts[0] if len(parts) > 3 else None
         if name.lower() == _RUNS_TEXT:
@@ -160,7 +145,7 @@ class CallRunner:
         words = tokenize(value.text).lexemes
         return tuple(word.text for word in words if word.kind in (LexemeKind.WORD, LexemeKind.NAME))
 
-    def _execute_text(self, call: _Call[tree.CallNode], parts: tuple[str, ...], server: str | None) -> None:
+    def _execute_text(self, call: RunStep[tree.CallNode], parts: tuple[str, ...], server: str | None) -> None:
         run, arguments = self._run, call.node.arguments
         words = arguments[0].words if arguments else ()
         value = run.evaluate(words, call.condition, is_plain=True) if len(words) == 1 else None
@@ -214,7 +199,7 @@ class CallRunner:
             return None if word.upper == "NULL" else KnownValue(word.text)
         return self._run.evaluate(words, condition, is_plain=True)
 
-    def _pass_texts(self, call: _Call[tree.CallNode], procedure: str) -> None:
+    def _pass_texts(self, call: RunStep[tree.CallNode], procedure: str) -> None:
         """Note that a procedure may run the texts that it is given, unless it is known to take data."""
         run, words = self._run, call.node.words
         if call.effective.runs:
@@ -230,7 +215,7 @@ class CallRunner:
         if why is not None and call.effective.course is not StatementCourse.PASSED_OVER:
             run.report(call.node.place, why)
 
-    def _run_everywhere(self, call: _Call[tree.CallNode], procedure: str) -> None:
+    def _run_everywhere(self, call: RunStep[tree.CallNode], procedure: str) -> None:
         run, node, effective = self._run, call.node, call.effective
         run.frame.texts.run(node.words)
         words = run.frame.variables.resolve(node.words, effective)
@@ -239,13 +224,13 @@ class CallRunner:
             why = "it runs in every database, and only the server knows which those are"
             self._refuse(call, f"EXEC {procedure}", RefusalError(why))
 
-    def _refuse(self, call: _Call[tree.CallNode], title: str, refusal: RefusalError) -> None:
+    def _refuse(self, call: RunStep[tree.CallNode], title: str, refusal: RefusalError) -> None:
         if call.effective.course is StatementCourse.NEVER:
             self._run.report(call.node.place, f"{title}: {call.effective.why_not}")
         elif call.effective.course is not StatementCourse.PASSED_OVER:
             self._run.refuse(call.node.place, title, refusal)
 
-    def _call_system(self, call: _Call[tree.CallNode], name: str) -> bool:
+    def _call_system(self, call: RunStep[tree.CallNode], name: str) -> bool:
         """Return whether it is a procedure of the system that changes databases, which is run then."""
         run, node, effective = self._run, call.node, call.effective
 
@@ -253,26 +238,25 @@ class CallRunner:
             value = run.value_of(variable.text, call.condition)
             return None if value is None else value.text
 
-        place = DefinitionPlace(*node.place, None, self._settings.scripted_at)
         try:
-            statements = read_procedure(name, node.arguments, place, value_of)
+            statements = read_procedure(name, node.arguments, value_of)
         except RefusalError as refusal:
             self._refuse(call, name, refusal)
             return True
         if statements is None:
             return False
         if statements and effective.runs and run.connection.transaction.is_open:
-            self._fail(node.place, name, "it is not allowed in a transaction", _IN_TRANSACTION, effective)
+            self._fail(call, name, "it is not allowed in a transaction", _IN_TRANSACTION)
             return True
         self._nodes.apply(statements, effective, node.place)
         if not statements:
             self._pass_texts(call, name)
         return True
 
-    def _fail(self, place: Place, title: str, why: str, number: int, effective: StatementCondition) -> None:
-        self._run.report(place, f"{title}: {why}", number)
-        if effective.runs:
-            self._run.fail(number, f"{title} in line {place[1]}, which fails", place[1], effective)
+    def _fail(self, step: RunStep[tree.ScriptNode], title: str, why: str, number: int) -> None:
+        self._run.report(step.node.place, f"{title}: {why}", number)
+        if step.effective.runs:
+            self._run.fail(number, f"{title} in line {step.line}, which fails", step.line, step.effective)
 
     def _key_of(self, parts: Sequence[str]) -> ProcedureKey:
         schema, name = tree.key_of(tuple(parts[-2:]))
@@ -281,7 +265,7 @@ class CallRunner:
         database = parts[-3] if len(parts) > 2 and parts[-3] else self._run.connection.database
         return (database or "").casefold(), schema, name
 
-    def _call_own(self, call: _Call[tree.CallNode], parts: tuple[str, ...]) -> None:
+    def _call_own(self, call: RunStep[tree.CallNode], parts: tuple[str, ...]) -> None:
         run, place, effective = self._run, call.node.place, call.effective
         key = self._key_of(parts)
         if key not in run.procedures:
@@ -291,7 +275,7 @@ class CallRunner:
         title = f"EXEC {'.'.join(parts)}"
         if procedure is None:
             if effective.runs:
-                self._fail(place, title, "the script has dropped the procedure", _NOT_FOUND, effective)
+                self._fail(call, title, "the script has dropped the procedure", _NOT_FOUND)
             return
         if not effective.may_run:
             return
@@ -301,46 +285,44 @@ class CallRunner:
         if not self._is_too_deep(call, title):
             self._run_procedure(call, procedure, title)
 
-    def _run_procedure(self, call: _Call[tree.CallNode], procedure: StoredProcedure, title: str) -> None:
+    def _run_procedure(self, call: RunStep[tree.CallNode], procedure: StoredProcedure, title: str) -> None:
         module, node, effective = procedure.module, call.node, call.effective
         fault = _find_argument_fault(module.parameters, node.arguments)
         if fault is not None:
             if effective.runs:
-                self._fail(node.place, title, *fault, effective)
+                self._fail(call, title, *fault)
             return
         frame = self._frame_of(module.parameters, node.arguments, call.condition)
         if not procedure.is_sure:
             why = f"it depends on whether the script creates the procedure {quote(module.name)}"
             effective = effective.perhaps(why)
-        batch = tree.ParsedBatch(nodes=module.body.nodes, faults=())
-        self._run_frame(frame, batch, node.place, effective, procedure.database)
+        batch = tree.ParsedBatch(nodes=module.read_body(), faults=())
+        self._run_frame(call, frame, batch, effective, procedure.database)
 
     # Making and dropping procedures
 
-    def create(self, node: tree.ModuleNode, condition: StatementCondition) -> None:
+    def create(self, step: RunStep[tree.ModuleNode]) -> None:
         """Note a procedure, function or trigger that is made: its body is not run here."""
-        run = self._run
-        effective = run.restrict_condition(condition)
+        run, node, effective = self._run, step.node, step.effective
         procedure = StoredProcedure(node, run.connection.database, effective.runs)
         if not effective.may_run or node.kind != "procedure":
-            self.name_body(procedure, condition)
+            self.name_body(procedure, step.condition)
             return
         key = self._key_of(("", *node.key) if node.key[1].startswith("#") else node.key)
         existing = run.procedures.get(key)
         if node.verb == "CREATE" and existing is not None and existing.is_sure and effective.runs:
             title = f"CREATE PROCEDURE {quote(node.name)}"
-            self._fail(node.place, title, "the script has already created it", _EXISTS, effective)
-            self.name_body(procedure, condition)
+            self._fail(step, title, "the script has already created it", _EXISTS)
+            self.name_body(procedure, step.condition)
             return
         if effective.runs:
             run.connection.error = 0
         run.created.append(procedure)
         run.put_procedure(key, procedure)
 
-    def drop(self, node: tree.DropModules, condition: StatementCondition) -> None:
+    def drop(self, step: RunStep[tree.DropModules]) -> None:
         """Note procedures that are dropped: a call of one fails."""
-        run = self._run
-        effective = run.restrict_condition(condition)
+        run, node, effective = self._run, step.node, step.effective
         for key in self._keys_dropped(node):
             existing = run.procedures.get(key)
             if not effective.runs:
@@ -348,8 +330,8 @@ class CallRunner:
                     run.put_procedure(key, replace(existing, is_sure=False))
                 continue
             if key in run.procedures and existing is None and not node.if_exists:
-                words = f"DROP PROCEDURE in line {node.place[1]}, which fails"
-                run.fail(_NOT_THERE, words, node.place[1], effective)
+                words = f"DROP PROCEDURE in line {step.line}, which fails"
+                run.fail(_NOT_THERE, words, step.line, effective)
                 return
             if key in run.procedures or not node.if_exists:
                 run.put_procedure(key, None)
@@ -373,10 +355,10 @@ class CallRunner:
         """Report the statements in the body of a module that does not run."""
         run, module = self._run, procedure.module
         why = f"it is in the body of the {module.kind} {quote(module.name)}, which the script only creates"
+        if module.is_silent:
+            return
         run.frames.append(BatchFrame())
-        steps = module.body.silent_steps
-        if steps is None or not run.takes_steps(steps):
-            self._nodes.walk(module.body.nodes, condition.not_run(why))
+        self._nodes.walk(module.read_body(), condition.not_run(why))
         run.end_frame()
 
 

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import replace
+from datetime import datetime
 
 from routing.importing.tsql import script_statements
 from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.definitions import (
     Definition,
-    StatementPlace,
     alter_route,
     attached,
     create_route,
     create_service,
     drop,
+    take_option,
 )
 from routing.importing.tsql.extents import begins_statement
 from routing.importing.tsql.parse_faults import find_misspelt_noun
-from routing.importing.tsql.script_statements import RefusalError, ScriptStatement, UnparsedError, no_value, quote
+from routing.importing.tsql.script_statements import (
+    AlterEndpoint,
+    RefusalError,
+    ScriptStatement,
+    UnparsedError,
+    no_value,
+    quote,
+)
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
 from routing.importing.tsql.vocabulary import (
     BESIDE_DATABASE,
@@ -46,11 +54,8 @@ _BROKER_PRIORITY = frozenset(["HONOR_BROKER_PRIORITY"])
 _ATTACHING = {"ATTACH", "ATTACH_REBUILD_LOG", "ATTACH_FORCE_REBUILD_LOG"}
 
 
-def create_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
+def create_database(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:
     """Read CREATE DATABASE. The content of an attached or copied database is unknown."""
-    cursor.expect("CREATE", "DATABASE")
-    if _is_beside_database(cursor):
-        return []
     name = cursor.name("database name")
     if cursor.peek().upper not in _AFTER_NEW_NAME and not cursor.at("("):
         cursor.end_of_statement()
@@ -61,41 +66,31 @@ def create_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptS
         raise RefusalError(f"the contents of the copied database {quote(name)} are not in the script")
     if "SNAPSHOT" in words:
         raise RefusalError(f"{quote(name)} is a snapshot with the routes of its source")
-    return [script_statements.CreateDatabase(*place.parts, name)]
+    return [script_statements.CreateDatabase(name=name)]
 
 
-def _is_beside_database(cursor: LexemeCursor) -> bool:
-    return cursor.peek().upper in BESIDE_DATABASE and cursor.peek(1).kind is LexemeKind.WORD
-
-
-def drop_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
+def drop_database(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:
     """Read DROP DATABASE [IF EXISTS] name, name…."""
-    cursor.expect("DROP", "DATABASE")
-    if _is_beside_database(cursor):
-        return []
     if_exists = cursor.take("IF", "EXISTS")
     names = [cursor.name("database name")]
     while cursor.take(","):
         names.append(cursor.name("database name"))
     cursor.end_of_statement()
-    return [script_statements.DropDatabase(*place.parts, name, if_exists=if_exists) for name in names]
+    return [script_statements.DropDatabase(name=name, if_exists=if_exists) for name in names]
 
 
-def alter_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
+def alter_database(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:
     """Read ALTER DATABASE name | CURRENT: a new name, SET's broker options, and states that no table holds."""
-    cursor.expect("ALTER", "DATABASE")
-    if _is_beside_database(cursor):
-        return []
-    name, doubt = _read_altered_name(cursor, place)
+    name, doubt = _read_altered_name(cursor)
     statements: list[ScriptStatement] = []
     if cursor.take("MODIFY", "NAME"):
         cursor.expect("=")
         new_name = cursor.name("new database name")
-        statements.append(script_statements.RenameDatabase(*place.parts, name, new_name=new_name))
+        statements.append(script_statements.RenameDatabase(name=name, new_name=new_name))
         cursor.end_of_statement()
     elif cursor.take("SET"):
         for option in _set_options(cursor):
-            statements += _read_option(option, place, name)
+            statements += _read_option(option, name)
         if any(isinstance(statement, script_statements.AlterDatabase) for statement in statements):
             _termination(cursor)
     elif _is_left_over(cursor):
@@ -116,7 +111,7 @@ def _is_left_over(cursor: LexemeCursor) -> bool:
     return lexeme.upper in _NO_CLAUSES or (is_word and cursor.peek(1).upper in ("SET", "MODIFY"))
 
 
-def _read_altered_name(cursor: LexemeCursor, place: StatementPlace) -> tuple[str, RefusalError | None]:
+def _read_altered_name(cursor: LexemeCursor) -> tuple[str, RefusalError | None]:
     """Return the database's name, or the reason why it is unknown, which matters only for routing."""
     if cursor.take("CURRENT"):
         return CURRENT, None
@@ -152,13 +147,13 @@ def _set_options(cursor: LexemeCursor) -> list[list[Lexeme]]:
     return [option for option in options if option]
 
 
-def _read_option(option: list[Lexeme], place: StatementPlace, name: str) -> list[ScriptStatement]:
+def _read_option(option: list[Lexeme], name: str) -> list[ScriptStatement]:
     first = option[0]
     missing = find_unknown_variable(first.text)
     if missing is not None:
         raise no_value(missing)
     if first.upper in _STATES:
-        return [script_statements.AlterDatabaseState(*place.parts, name, state=first.upper)]
+        return [script_statements.AlterDatabaseState(name=name, state=first.upper)]
     correct_name = find_misspelt(first.upper, (*_SETTINGS, *_STATES))
     if correct_name is not None:
         raise UnparsedError(f"a database has no option {quote(first.text)}, but {correct_name}")
@@ -173,7 +168,7 @@ def _read_option(option: list[Lexeme], place: StatementPlace, name: str) -> list
         return []
     if len(option) > 1:
         raise UnparsedError(f"{first.upper} is followed by {quote(option[1].text)}")
-    return [script_statements.AlterDatabase(*place.parts, name, setting=setting)]
+    return [script_statements.AlterDatabase(name=name, setting=setting)]
 
 
 def _termination(cursor: LexemeCursor) -> None:
@@ -218,36 +213,17 @@ _TCP_OPTIONS = ("LISTENER_PORT", "LISTENER_IP")
 _BROKER_OPTIONS = ("AUTHENTICATION", "ENCRYPTION", "MESSAGE_FORWARDING", "MESSAGE_FORWARD_SIZE")
 
 
-@dataclass
-class _Options:
-    payload: str | None = None
-    state: str | None = None
-    listener_port: int | None = None
-    is_message_forwarding_enabled: bool | None = None
-    option_words: set[str] = field(default_factory=set)
-
-    def give(self, word: str) -> None:
-        """Note an option, which may be given once."""
-        if word in self.option_words:
-            raise UnparsedError(f"the option {word} is given twice", None)
-        self.option_words.add(word)
-
-
-def create_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
+def create_endpoint(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:
     """Read CREATE ENDPOINT. The defaults are MESSAGE_FORWARDING DISABLED and STATE STOPPED."""
-    cursor.expect("CREATE", "ENDPOINT")
-    name = cursor.name("endpoint name")
-    options = _read_options(cursor)
-    if options.payload is None:
+    options = _read_endpoint(cursor, cursor.name("endpoint name"))
+    if options.for_service_broker is None:
         raise cursor.unexpected("FOR SERVICE_BROKER or another payload")
-    is_broker = options.payload == _SERVICE_BROKER
-    if is_broker and options.listener_port is None:
+    if options.for_service_broker and options.listener_port is None:
         raise RefusalError("LISTENER_PORT is missing", by_server=True)
     return [
         script_statements.CreateEndpoint(
-            *place.parts,
-            name,
-            for_service_broker=is_broker,
+            name=options.name,
+            for_service_broker=options.for_service_broker,
             state=options.state or "STOPPED",
             listener_port=options.listener_port,
             is_message_forwarding_enabled=bool(options.is_message_forwarding_enabled),
@@ -255,48 +231,36 @@ def create_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptS
     ]
 
 
-def alter_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
+def alter_endpoint(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:
     """Read ALTER ENDPOINT. Only the given options change."""
-    cursor.expect("ALTER", "ENDPOINT")
     name = cursor.name("endpoint name")
     if cursor.at("SET"):
         raise cursor.unexpected("STATE, AS or FOR")
-    options = _read_options(cursor)
-    is_broker = None if options.payload is None else options.payload == _SERVICE_BROKER
-    return [
-        script_statements.AlterEndpoint(
-            *place.parts,
-            name,
-            for_service_broker=is_broker,
-            state=options.state,
-            listener_port=options.listener_port,
-            is_message_forwarding_enabled=options.is_message_forwarding_enabled,
-        )
-    ]
+    return [_read_endpoint(cursor, name)]
 
 
-def _read_options(cursor: LexemeCursor) -> _Options:
-    options = _Options()
+def _read_endpoint(cursor: LexemeCursor, name: str) -> AlterEndpoint:
+    """Read the options of an endpoint. Each may be given once."""
+    options, given = AlterEndpoint(name=name), set[str]()
     start = cursor.position
     while not (cursor.at_end or cursor.at(";") or cursor.peek().upper in STARTERS or cursor.at_label):
         if cursor.position > start and cursor.peek(1).upper in _JOINED:
             cursor.take(",")
         if cursor.take("AUTHORIZATION"):
             cursor.name("owner name")
-        elif cursor.take("STATE"):
-            options.give("STATE")
-            cursor.expect("=")
-            options.state = _one_of(cursor, _ENDPOINT_STATES)
-        elif cursor.take("AFFINITY"):
-            options.give("AFFINITY")
-            cursor.expect("=")
+        elif cursor.at("STATE"):
+            take_option(cursor, given)
+            options = replace(options, state=_one_of(cursor, _ENDPOINT_STATES))
+        elif cursor.at("AFFINITY"):
+            take_option(cursor, given)
             _pass_affinity(cursor)
         elif cursor.take("AS"):
             is_tcp = cursor.next().upper == "TCP"
-            _read_group(cursor, options, _TCP_OPTIONS if is_tcp else ())
+            options = _read_group(cursor, options, given, _TCP_OPTIONS if is_tcp else ())
         elif cursor.take("FOR"):
-            options.payload = _read_payload(cursor)
-            _read_group(cursor, options, _BROKER_OPTIONS if options.payload == _SERVICE_BROKER else ())
+            is_broker = _read_payload(cursor) == _SERVICE_BROKER
+            options = replace(options, for_service_broker=is_broker)
+            options = _read_group(cursor, options, given, _BROKER_OPTIONS if is_broker else ())
         else:
             raise cursor.unexpected("STATE, AS or FOR")
     _note_port(cursor, options)
@@ -312,10 +276,10 @@ def _pass_affinity(cursor: LexemeCursor) -> None:
     cursor.next()
 
 
-def _note_port(cursor: LexemeCursor, options: _Options) -> None:
+def _note_port(cursor: LexemeCursor, options: AlterEndpoint) -> None:
     """Note a port that SQL Server takes, though its manual's text leaves it out."""
     port = options.listener_port
-    if port is None or _LEAST_PORT <= port <= _LARGEST_PORT or options.payload not in (None, _SERVICE_BROKER):
+    if port is None or _LEAST_PORT <= port <= _LARGEST_PORT or options.for_service_broker is False:
         return
     bounds = f"outside {_LEAST_PORT} to {_LARGEST_PORT}"
     cursor.notes.append(f"LISTENER_PORT {port} is {bounds}, which the manual asks for and its own example exceeds")
@@ -329,30 +293,30 @@ def _read_payload(cursor: LexemeCursor) -> str:
     return word
 
 
-def _read_group(cursor: LexemeCursor, options: _Options, known_options: tuple[str, ...]) -> None:
+def _read_group(
+    cursor: LexemeCursor, options: AlterEndpoint, given: set[str], known_options: tuple[str, ...]
+) -> AlterEndpoint:
     """Read the options in parentheses, with optional commas, and skip those of other protocols."""
     if not cursor.at_group:
         raise cursor.unexpected("a parenthesis and its end")
     if not known_options:
         cursor.skip_group()
-        return
+        return options
     end = cursor.group_end - 1
     cursor.next()
     while cursor.position < end:
-        word = cursor.peek().upper
         if cursor.peek(1).text != "=":
             cursor.skip_item()
             continue
-        if word not in known_options:
+        if cursor.peek().upper not in known_options:
             raise UnparsedError(f"it has no option {quote(cursor.peek().text)}")
-        options.give(word)
-        cursor.next()
-        cursor.next()
+        word = take_option(cursor, given)
         if word == "LISTENER_PORT":
-            options.listener_port = _read_port(cursor)
+            options = replace(options, listener_port=_read_port(cursor))
         elif word == "MESSAGE_FORWARDING":
-            options.is_message_forwarding_enabled = _SWITCH[_one_of(cursor, tuple(_SWITCH))]
+            options = replace(options, is_message_forwarding_enabled=_SWITCH[_one_of(cursor, tuple(_SWITCH))])
     cursor.position = end + 1
+    return options
 
 
 def _read_port(cursor: LexemeCursor) -> int:
@@ -374,12 +338,12 @@ def _one_of(cursor: LexemeCursor, words: tuple[str, ...]) -> str:
 _DEFINITIONS: dict[tuple[str, str], Definition] = {
     ("CREATE", "ROUTE"): create_route,
     ("ALTER", "ROUTE"): alter_route,
-    ("DROP", "ROUTE"): drop(script_statements.DropRoute, "ROUTE"),
+    ("DROP", "ROUTE"): drop(script_statements.DropRoute),
     ("CREATE", "SERVICE"): create_service,
-    ("DROP", "SERVICE"): drop(script_statements.DropService, "SERVICE"),
+    ("DROP", "SERVICE"): drop(script_statements.DropService),
     ("CREATE", "ENDPOINT"): create_endpoint,
     ("ALTER", "ENDPOINT"): alter_endpoint,
-    ("DROP", "ENDPOINT"): drop(script_statements.DropEndpoint, "ENDPOINT"),
+    ("DROP", "ENDPOINT"): drop(script_statements.DropEndpoint),
     ("CREATE", "DATABASE"): create_database,
     ("ALTER", "DATABASE"): alter_database,
     ("DROP", "DATABASE"): drop_database,
@@ -388,8 +352,11 @@ _NAMED = frozenset(["TABLE", "QUEUE", "CONTRACT", "VIEW", "PROC", "PROCEDURE", "
 """The kinds of objects with their name directly after the kind."""
 
 
-def find_definition(verb: str, noun: str) -> Definition | None:
-    """Return the reader of a statement with this verb and noun, or None if it is not about routing."""
+def find_definition(cursor: LexemeCursor) -> Definition | None:
+    """Return the reader of the statement at the cursor, or None if it is not about routing."""
+    verb, noun = cursor.peek().upper, cursor.peek(1).upper
+    if noun == "DATABASE" and cursor.peek(2).upper in BESIDE_DATABASE and cursor.peek(3).kind is LexemeKind.WORD:
+        return lambda cursor, scripted_at: []
     return _DEFINITIONS.get((verb, noun))
 
 

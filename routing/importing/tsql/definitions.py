@@ -1,82 +1,49 @@
 """Read statements on routes and services, and calls of the system procedures that change databases.
 
-Each reader of a definition is called at its first word and reads to its end. Readers raise RefusalError for
+Each reader of a definition is called behind its verb and noun and reads to its end. Readers raise RefusalError for
 unknown values and for statements that SQL Server refuses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from routing.importing.tsql import script_statements as statements
 from routing.importing.tsql import tree
 from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.script_statements import (
-    LONGEST_LIFETIME,
-    RESERVED_WORD,
-    AlterDatabaseState,
-    AlterRoute,
-    CreateRoute,
-    CreateService,
-    DetachDatabase,
-    DropDatabase,
-    DropEndpoint,
-    DropRoute,
-    DropService,
     RefusalError,
-    RenameDatabase,
     RouteOptions,
     ScriptStatement,
     UnparsedError,
-    check_options,
-    check_route,
-    known_to_the_server,
-    no_value,
     quote,
 )
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
 from routing.importing.tsql.vocabulary import RESERVED, as_written, find_unknown_variable
 
-_TEXT_OPTIONS = ("SERVICE_NAME", "BROKER_INSTANCE", "ADDRESS", "MIRROR_ADDRESS")
+_LIFETIME = "LIFETIME"
+_OPTIONS = (*statements.LONGEST_TEXTS, _LIFETIME)
 
 
-@dataclass(frozen=True)
-class StatementPlace:
-    """The place of a statement: file, line, current database and the script's own time."""
-
-    file: str
-    line: int
-    database: str | None
-    scripted_at: datetime
-
-    @property
-    def parts(self) -> tuple[str, int, str | None]:
-        """The place as the first arguments of each statement."""
-        return self.file, self.line, self.database
-
-
-def create_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
+def create_route(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:
     """Read CREATE ROUTE name [AUTHORIZATION owner] WITH options in any order, and check it."""
-    cursor.expect("CREATE", "ROUTE")
     name = cursor.name("route name")
     owner = _owner(cursor)
-    options = _route_options(cursor, place)
-    check_route(options.service_name, options.broker_instance, options.address, options.mirror_address)
-    return [CreateRoute(*place.parts, name, owner=owner, options=options)]
+    options = _route_options(cursor, scripted_at)
+    statements.check_route(options.service_name, options.broker_instance, options.address, options.mirror_address)
+    return [statements.CreateRoute(name=name, owner=owner, options=options)]
 
 
-def alter_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
+def alter_route(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:
     """Read ALTER ROUTE name WITH options. The rest of the route is known only at its application."""
-    cursor.expect("ALTER", "ROUTE")
     name = cursor.name("route name")
-    options = _route_options(cursor, place, takes_commas_out=True)
-    return [AlterRoute(*place.parts, name, options=options)]
+    options = _route_options(cursor, scripted_at, takes_commas_out=True)
+    return [statements.AlterRoute(name=name, options=options)]
 
 
-def create_service(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
+def create_service(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:
     """Read CREATE SERVICE name [AUTHORIZATION owner] ON QUEUE queue [(contracts)]."""
-    cursor.expect("CREATE", "SERVICE")
     name = cursor.name("service name")
     owner = _owner(cursor)
     cursor.expect("ON", "QUEUE")
@@ -84,19 +51,21 @@ def create_service(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSt
     if cursor.at("("):
         cursor.group()
     cursor.end_of_statement()
-    return [CreateService(*place.parts, name, owner=owner)]
+    return [statements.CreateService(name=name, owner=owner)]
 
 
-def drop(kind: type[DropRoute] | type[DropService] | type[DropEndpoint], noun: str) -> Definition:
+def drop(
+    kind: type[statements.DropRoute] | type[statements.DropService] | type[statements.DropEndpoint],
+) -> Definition:
     """Return the reader of DROP ROUTE, SERVICE or ENDPOINT name, which do not accept IF EXISTS."""
 
-    def read(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
-        cursor.expect("DROP", noun)
+    def read(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:
+        noun = cursor.peek(-1).upper
         if cursor.at("IF", "EXISTS"):
             raise UnparsedError(f"DROP {noun} has no clause IF EXISTS")
         name = cursor.name(f"{noun.lower()} name")
         cursor.end_of_statement()
-        return [kind(*place.parts, name)]
+        return [kind(name=name)]
 
     return read
 
@@ -115,7 +84,7 @@ def _skip_object_name(cursor: LexemeCursor) -> None:
             lexeme = cursor.next()
         if lexeme.upper in RESERVED:
             why = f"the queue name was expected, not {quote(lexeme.text)}, a reserved keyword"
-            raise UnparsedError(why, RESERVED_WORD)
+            raise UnparsedError(why, statements.RESERVED_WORD)
         if not cursor.take("."):
             return
         while cursor.take("."):
@@ -133,29 +102,26 @@ def find_brought_database(cursor: LexemeCursor) -> tuple[str | None, str]:
     return None, ""
 
 
-def _route_options(cursor: LexemeCursor, place: StatementPlace, *, takes_commas_out: bool = False) -> RouteOptions:
+def _route_options(cursor: LexemeCursor, scripted_at: datetime, *, takes_commas_out: bool = False) -> RouteOptions:
     """Read the options after WITH. The manual's grammar of ALTER ROUTE allows missing commas."""
     cursor.expect("WITH")
     texts: dict[str, str] = {}
     seconds: int | None = None
+    given = set[str]()
     while True:
-        word = cursor.peek().upper
-        if word in texts or (word == "LIFETIME" and seconds is not None):
-            raise UnparsedError(f"the option {word} is given twice", None)
-        if word in _TEXT_OPTIONS:
-            cursor.next()
-            cursor.expect("=")
-            texts[word] = cursor.string(word)
-        elif cursor.take("LIFETIME"):
-            cursor.expect("=")
-            seconds = cursor.integer("LIFETIME")
-        elif word and cursor.peek(1).text == "=":
+        if cursor.peek().upper in _OPTIONS:
+            word = take_option(cursor, given)
+            if word == _LIFETIME:
+                seconds = cursor.integer(word)
+            else:
+                texts[word] = cursor.string(word)
+        elif cursor.peek().upper and cursor.peek(1).text == "=":
             raise UnparsedError(f"a route has no option {quote(cursor.peek().text)}")
         else:
             raise cursor.unexpected("a route option")
         if cursor.take(","):
             continue
-        if not (takes_commas_out and cursor.peek().upper in (*_TEXT_OPTIONS, "LIFETIME")):
+        if not (takes_commas_out and cursor.peek().upper in _OPTIONS):
             break
         cursor.notes.append(
             f"there is no comma before {cursor.peek().upper}: the manual's grammar does not say if it is required"
@@ -165,17 +131,27 @@ def _route_options(cursor: LexemeCursor, place: StatementPlace, *, takes_commas_
         service_name=texts.get("SERVICE_NAME"),
         broker_instance=texts.get("BROKER_INSTANCE"),
         lifetime_seconds=seconds,
-        lifetime=_expiry(seconds, place.scripted_at),
+        lifetime=_expiry(seconds, scripted_at),
         address=texts.get("ADDRESS"),
         mirror_address=texts.get("MIRROR_ADDRESS"),
     )
-    check_options(options)
+    statements.check_options(options)
     return options
+
+
+def take_option(cursor: LexemeCursor, given: set[str]) -> str:
+    """Move behind the sign of an option, and return its word."""
+    word = cursor.next().upper
+    if word in given:
+        raise UnparsedError(f"the option {word} is given twice", None)
+    given.add(word)
+    cursor.expect("=")
+    return word
 
 
 def _expiry(seconds: int | None, scripted_at: datetime) -> datetime | None:
     """Return the expiry of the route. A lifetime out of range has none, and is refused by its number."""
-    if seconds is None or not 0 <= seconds <= LONGEST_LIFETIME:
+    if seconds is None or not 0 <= seconds <= statements.LONGEST_LIFETIME:
         return None
     try:
         return scripted_at + timedelta(seconds=seconds)
@@ -183,8 +159,8 @@ def _expiry(seconds: int | None, scripted_at: datetime) -> datetime | None:
         raise RefusalError("its LIFETIME ends after the year 9999") from None
 
 
-Definition = Callable[[LexemeCursor, StatementPlace], list[ScriptStatement]]
-"""Reads the statement that begins at the cursor."""
+Definition = Callable[[LexemeCursor, datetime], list[ScriptStatement]]
+"""Reads the statement with its verb and noun before the cursor, in a script of this time."""
 
 
 # Calls of the system procedures that change databases → statements.
@@ -210,7 +186,7 @@ def attached(name: str) -> RefusalError:
 
 
 def read_procedure(
-    name: str, arguments: Sequence[tree.CallArgument], place: StatementPlace, value_of: ValueOf
+    name: str, arguments: Sequence[tree.CallArgument], value_of: ValueOf
 ) -> list[ScriptStatement] | None:
     """Read a procedure call as statements, or return None if the procedure has no effect here.
 
@@ -222,16 +198,17 @@ def read_procedure(
     parameters, read = procedure
     words_by_name = tree.bind(arguments[:_MOST_ARGUMENTS], [f"@{parameter}" for parameter in parameters])
     # An unknown value is a refusal where it is needed.
-    return read({parameter[1:]: _value(words[0], value_of) for parameter, words in words_by_name.items()}, place)
+    return read({parameter[1:]: _value(words[0], value_of) for parameter, words in words_by_name.items()})
 
 
 def _value(lexeme: Lexeme, value_of: ValueOf) -> str | RefusalError:
     missing = find_unknown_variable(lexeme.text)
     if missing is not None:
-        return no_value(missing)
+        return statements.no_value(missing)
     if lexeme.kind is LexemeKind.WORD and lexeme.text.startswith("@"):
         value = value_of(lexeme)
-        return known_to_the_server(lexeme.text) if value is None else value
+        unknown = RefusalError(f"the value of the variable {quote(lexeme.text)} is known only to the server")
+        return unknown if value is None else value
     if lexeme.kind not in (LexemeKind.STRING, LexemeKind.NAME, LexemeKind.WORD):
         return RefusalError(f"its argument {quote(lexeme.text)} cannot be read")
     return lexeme.text
@@ -246,34 +223,26 @@ def _text(arguments: Arguments, parameter: str, default: str | None = None) -> s
     return value
 
 
-def _detach(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
-    return [DetachDatabase(*place.parts, _text(arguments, "dbname"))]
-
-
-def _remove(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
-    return [DropDatabase(*place.parts, _text(arguments, "dbname"))]
-
-
-def _attach(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+def _attach(arguments: Arguments) -> list[ScriptStatement]:
     raise attached(_text(arguments, "dbname"))
 
 
-def _rename_database(arguments: Arguments, place: StatementPlace, named: str = "dbname") -> list[ScriptStatement]:
+def _rename_database(arguments: Arguments, named: str = "dbname") -> list[ScriptStatement]:
     new_name = _unquoted(_text(arguments, "newname"))
-    return [RenameDatabase(*place.parts, _unquoted(_text(arguments, named)), new_name=new_name)]
+    return [statements.RenameDatabase(name=_unquoted(_text(arguments, named)), new_name=new_name)]
 
 
-def _rename_object(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+def _rename_object(arguments: Arguments) -> list[ScriptStatement]:
     if _text(arguments, "objtype", "").lower() != "database":
         return []
-    return _rename_database(arguments, place, "objname")
+    return _rename_database(arguments, "objname")
 
 
-def _set_option(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+def _set_option(arguments: Arguments) -> list[ScriptStatement]:
     option = _STATES.get(_text(arguments, "optname", "").lower())
     if option is None:
         return []
-    return [AlterDatabaseState(*place.parts, _text(arguments, "dbname"), state=option)]
+    return [statements.AlterDatabaseState(name=_text(arguments, "dbname"), state=option)]
 
 
 def _unquoted(name: str) -> str:
@@ -281,17 +250,12 @@ def _unquoted(name: str) -> str:
     return name[1:-1].replace("]]", "]") if name.startswith("[") and name.endswith("]") else name
 
 
-_PROCEDURES: dict[str, tuple[tuple[str, ...], Callable[[Arguments, StatementPlace], list[ScriptStatement]]]] = {
+_PROCEDURES: dict[str, tuple[tuple[str, ...], Callable[[Arguments], list[ScriptStatement]]]] = {
     "sp_attach_db": (("dbname",), _attach),
     "sp_attach_single_file_db": (("dbname",), _attach),
     "sp_dboption": (("dbname", "optname", "optvalue"), _set_option),
-    "sp_dbremove": (("dbname",), _remove),
-    "sp_detach_db": (("dbname",), _detach),
+    "sp_dbremove": (("dbname",), lambda arguments: [statements.DropDatabase(name=_text(arguments, "dbname"))]),
+    "sp_detach_db": (("dbname",), lambda arguments: [statements.DetachDatabase(name=_text(arguments, "dbname"))]),
     "sp_rename": (("objname", "newname", "objtype"), _rename_object),
     "sp_renamedb": (("dbname", "newname"), _rename_database),
 }
-
-
-def is_read_procedure(name: str) -> bool:
-    """Return whether `read_procedure` reads calls of this procedure."""
-    return name.lower() in _PROCEDURES

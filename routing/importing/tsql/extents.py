@@ -6,7 +6,7 @@ T-SQL needs no semicolons, and many words that begin a statement are clauses of 
 from __future__ import annotations
 
 from routing.importing.tsql.cursor import LexemeCursor
-from routing.importing.tsql.tokens import Lexeme, LexemeKind
+from routing.importing.tsql.tokens import LexemeKind
 from routing.importing.tsql.vocabulary import RESERVED, STARTERS
 
 _PERMISSIONS = frozenset(["GRANT", "DENY", "REVOKE"])
@@ -70,13 +70,6 @@ def at_end_of_condition(cursor: LexemeCursor) -> bool:
     if cursor.at("UPDATE") and cursor.peek(1).text == "(":
         return False
     return cursor.at_end or cursor.at(";") or cursor.at_label or begins_statement(cursor)
-
-
-def finish(cursor: LexemeCursor, start: int) -> tuple[Lexeme, ...]:
-    """Move to the end of a simple statement, and return its words from ``start``."""
-    while not at_end_of_condition(cursor):
-        cursor.skip_item()
-    return cursor.between(start, cursor.position)
 
 
 def at_query_in_parentheses(cursor: LexemeCursor) -> bool:

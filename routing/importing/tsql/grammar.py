@@ -61,7 +61,7 @@ class _BatchParser(StatementParser):
             while not self._cursor.at_end:
                 self._append(nodes)
         except _NestingError:
-            unread = self._next_place()
+            unread = self._place(self._cursor.position)
         self._check_whole(nodes)
         return tree.ParsedBatch(
             nodes=tuple(nodes),
@@ -106,8 +106,7 @@ class _BatchParser(StatementParser):
     def _statement(self, is_first: bool = False) -> tree.ScriptNode:
         if self._depth >= DEEPEST:
             raise _NestingError
-        cursor = self._cursor
-        if cursor.at_label:
+        if self._cursor.at_label:
             return self._label()
         self._depth += 1
         self._count()
@@ -118,14 +117,13 @@ class _BatchParser(StatementParser):
             self._depth -= 1
 
     def _read(self, is_first: bool) -> tree.ScriptNode:
-        cursor = self._cursor
+        start, word = self._cursor.position, self._cursor.peek()
         self._is_first = is_first and self._depth == 1
-        word = cursor.peek()
         if self._is_first and self._at_call():
-            return self._call()
-        if word.upper in STARTERS and not begins_statement(cursor):
-            return self._other_statement()
-        return _READERS.get(word.upper, _BatchParser._other_statement)(self)
+            return self._call(start)
+        if word.upper in STARTERS and not begins_statement(self._cursor):
+            return self._other_statement(start)
+        return _READERS.get(word.upper, _BatchParser._other_statement)(self, start)
 
     def _at_call(self) -> bool:
         """Return whether a procedure is called without EXEC, as the first statement of a batch may."""
@@ -149,10 +147,10 @@ class _BatchParser(StatementParser):
         if before is None or before.text == ";" or before.upper in _BEFORE_STATEMENTS:
             why = find_misspelt_start(cursor.peek(), cursor.peek(1), cursor.peek(2), is_first)
             if why is not None:
-                self._fault(self._next_place(), why)
+                self._fault(self._place(cursor.position), why)
 
     def _label(self) -> tree.ScriptNode:
-        place, name = self._next_place(), self._cursor.next().text
+        place, name = self._place(self._cursor.position), self._cursor.next().text
         self._cursor.next()
         if name.casefold() in self._labels:
             self._fault(place, f"the label {quote(name)} occurs twice in the batch", _LABEL_TWICE)
@@ -177,14 +175,13 @@ class _BatchParser(StatementParser):
             cursor.skip_item()
         return self._words_since(start)
 
-    def _if(self) -> tree.ScriptNode:
-        place = self._next_place()
+    def _if(self, start: int) -> tree.ScriptNode:
+        place = self._place(start)
         condition = self._condition()
         then = self._governed("IF", place)
-        line = self._next_place()
-        if not self._take_else():
-            return tree.IfElse(place=place, words=condition, then=then)
-        return tree.IfElse(place=place, words=condition, then=then, otherwise=self._governed("ELSE", line))
+        end = self._place(self._cursor.position)
+        otherwise = self._governed("ELSE", end) if self._take_else() else None
+        return tree.IfElse(place=place, words=condition, then=then, otherwise=otherwise)
 
     def _take_else(self) -> bool:
         cursor, position = self._cursor, self._cursor.position
@@ -195,34 +192,32 @@ class _BatchParser(StatementParser):
         cursor.position = position
         return False
 
-    def _lone_else(self) -> tree.ScriptNode:
-        place = self._next_place()
+    def _lone_else(self, start: int) -> tree.ScriptNode:
+        place = self._place(start)
         self._cursor.next()
         return tree.IfElse(place=place, is_else=True, then=self._governed("ELSE", place))
 
-    def _while(self) -> tree.ScriptNode:
-        place = self._next_place()
+    def _while(self, start: int) -> tree.ScriptNode:
+        place = self._place(start)
         condition = self._condition()
         self._loops += 1
         body = self._governed("WHILE", place)
         self._loops -= 1
         return tree.LoopNode(place=place, words=condition, body=body)
 
-    def _leave_loop(self) -> tree.ScriptNode:
-        word = self._cursor.peek().upper
+    def _leave_loop(self, start: int) -> tree.ScriptNode:
+        word = self._cursor.next().upper
         if not self._loops:
             number = _BREAK if word == "BREAK" else _CONTINUE
-            self._fault(self._next_place(), f"{word} is outside a loop", number)
-        place, start = self._next_place(), self._cursor.position
-        self._cursor.next()
-        return self._skipped_statement(place, start)
+            self._fault(self._place(start), f"{word} is outside a loop", number)
+        return self._skipped_statement(start)
 
-    def _begin(self) -> tree.ScriptNode:
-        place, cursor, following = self._next_place(), self._cursor, self._cursor.peek(1).upper
+    def _begin(self, start: int) -> tree.ScriptNode:
+        place, cursor, following = self._place(start), self._cursor, self._cursor.peek(1).upper
         if following in _TRANSACTION:
-            return self._transaction()
+            return self._transaction(start)
         if following in NOT_BLOCKS:
-            return self._other_statement()
+            return self._other_statement(start)
         cursor.next()
         if cursor.take("TRY"):
             return self._try(place)
@@ -241,7 +236,7 @@ class _BatchParser(StatementParser):
         body = self._block("END TRY")
         if not body:
             self._fault(place, "the TRY block that begins here is empty")
-        line = self._next_place()[1]
+        line = self._place(self._cursor.position)[1]
         if not self._cursor.take("BEGIN", "CATCH"):
             self._lacks_catch = True
             self._fault(place, "no CATCH follows the TRY block that begins here right behind its END TRY")
@@ -259,7 +254,7 @@ class _BatchParser(StatementParser):
         nodes: list[tree.ScriptNode] = []
         while not cursor.at_end:
             if cursor.at("END") and cursor.peek(1).upper != "CONVERSATION":
-                place = self._next_place()
+                place = self._place(cursor.position)
                 actual = self._take_end()
                 if actual != closing:
                     self._fault(place, f"{closing} was expected, not {actual}")
@@ -273,35 +268,33 @@ class _BatchParser(StatementParser):
             return f"END {self._cursor.next().upper}"
         return "END"
 
-    def _end(self) -> tree.ScriptNode:
+    def _end(self, start: int) -> tree.ScriptNode:
         """Read END CONVERSATION, or an END too many, which the balance reports."""
-        place, start = self._next_place(), self._cursor.position
         if self._cursor.peek(1).upper == "CONVERSATION":
-            return self._other_statement()
+            return self._other_statement(start)
         self._take_end()
-        return self._skipped_statement(place, start)
+        return self._skipped_statement(start)
 
-    def _definition(self) -> tree.ScriptNode:
+    def _definition(self, start: int) -> tree.ScriptNode:
         cursor = self._cursor
         name_at = 3 if cursor.at("CREATE", "OR", "ALTER") else 1
         verb, kind = cursor.peek().upper, cursor.peek(name_at).upper
         if (verb, kind) in tree.FIRST_IN_BATCH:
-            return self._first_in_batch(name_at)
+            return self._first_in_batch(start, name_at)
         if verb == "DROP" and kind in ("PROC", "PROCEDURE"):
-            return self._drop_modules()
-        read = None if name_at == 3 else find_definition(verb, kind)
+            return self._drop_modules(start)
+        read = find_definition(cursor)
         if read is not None:
-            return self._read_definition(read)
-        place, start = self._next_place(), cursor.position
+            return self._read_definition(start, read)
         refusal = find_other_fault(cursor, name_at)
         if refusal is not None:
-            self._fault(place, f"{verb} {kind}: {refusal.why}", refusal.number)
+            self._fault(self._place(start), f"{verb} {kind}: {refusal.why}", refusal.number)
         self._skip()
-        return self._skipped_statement(place, start)
+        return self._skipped_statement(start)
 
-    def _first_in_batch(self, name_at: int) -> tree.ScriptNode:
+    def _first_in_batch(self, start: int, name_at: int) -> tree.ScriptNode:
         """Read a procedure, view or similar module at the start of its batch. The rest is its body."""
-        cursor, place, start = self._cursor, self._next_place(), self._cursor.position
+        cursor, place = self._cursor, self._place(start)
         verb, kind = cursor.peek().upper, cursor.peek(name_at).upper
         if self._depth > 1:
             self._fault(place, f"{verb} {kind} cannot be in a block or under a condition", RESERVED_WORD)
@@ -310,7 +303,7 @@ class _BatchParser(StatementParser):
         if kind in tree.AFTER_CREATE:
             self._names.allow_any()
             self._skip()
-            return self._skipped_statement(place, start)
+            return self._skipped_statement(start)
         cursor.position += name_at + 1
         name, key = tree.read_name(cursor)
         if cursor.peek(-1).upper in RESERVED:
@@ -320,7 +313,7 @@ class _BatchParser(StatementParser):
         header = self._words_since(head)
         if kind == "VIEW":
             self._skip_view(place)
-            return self._skipped_statement(place, start)
+            return self._skipped_statement(start)
         self._names.declare_all(head, cursor.position)
         statement = "CREATE OR ALTER" if name_at > 1 else verb
         return self._read_module(place, statement, kind, name, key, header)
@@ -351,12 +344,12 @@ class _BatchParser(StatementParser):
             name=name,
             key=key,
             parameters=tree.read_parameters(header) if self._module == "procedure" else (),
-            body=tree.ModuleBody(tuple(body)),
+            read_body=lambda: tuple(body),
         )
 
 
 # Not in the parser: with methods bound to itself it would outlive its work, with all lexemes of its batch.
-_READERS: Mapping[str, Callable[[_BatchParser], tree.ScriptNode]] = {
+_READERS: Mapping[str, Callable[[_BatchParser, int], tree.ScriptNode]] = {
     "ALTER": _BatchParser._definition,
     "BACKUP": _BatchParser._brings_database,
     "BEGIN": _BatchParser._begin,

@@ -123,11 +123,6 @@ class NamedRows:
         """Note that the script shows whether an object exists."""
         self._stated_names.add(_key(view, database, name))
 
-    def note_new_database(self, name: str) -> None:
-        """Note that the script created a database, so that all of its contents are known."""
-        for view in (ROUTES, SERVICES):
-            self.note_stated(view, name, "")
-
     def state(self) -> InstanceState:
         """Return the state as one value."""
         return InstanceState(

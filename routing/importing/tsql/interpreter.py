@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from routing.importing.tsql import session_statements, tree
 from routing.importing.tsql.batch_course import BlockFlow, StatementCondition, StatementCourse
@@ -12,7 +13,7 @@ from routing.importing.tsql.calling import CallRunner
 from routing.importing.tsql.grammar import DEEPEST
 from routing.importing.tsql.held_texts import find_shown_statement, find_statement_elsewhere
 from routing.importing.tsql.instance_state import DATABASES, NamedRows, phrase_guard
-from routing.importing.tsql.script_run import BatchFrame, ScriptRun, StatementEffect
+from routing.importing.tsql.script_run import BatchFrame, RunStep, ScriptRun, StatementEffect
 from routing.importing.tsql.script_statements import (
     ConditionGuard,
     DropDatabase,
@@ -41,9 +42,9 @@ class ScriptInterpreter:
         self._run = run
         self.calls = calls = CallRunner(run, settings, self)
         self._nesting = 0
-        self._handlers: dict[type[tree.ScriptNode], Callable[..., None]] = {
+        self._handlers: dict[type[tree.ScriptNode], Callable[[RunStep[Any]], None]] = {
             tree.AssignNode: partial(session_statements.assign, run),
-            tree.BlockNode: lambda node, condition: self.walk(node.body, condition),
+            tree.BlockNode: lambda step: self.walk(step.node.body, step.condition),
             tree.CallNode: calls.call,
             tree.DefinitionNode: self._define,
             tree.DropModules: calls.drop,
@@ -103,21 +104,21 @@ class ScriptInterpreter:
                 self._run.report(node.place, why)
                 break
             if self._run.takes_step(node.place):
-                self._handlers[type(node)](node, condition)
+                step = RunStep(node, condition, self._run.restrict_condition(condition))
+                self._handlers[type(node)](step)
         self._nesting -= 1
 
     # What governs others
 
-    def _if(self, node: tree.IfElse, condition: StatementCondition) -> None:
-        run, line = self._run, node.place[1]
-        effective = run.restrict_condition(condition)
+    def _if(self, step: RunStep[tree.IfElse]) -> None:
+        node, condition, connection = step.node, step.condition, self._run.connection
         if node.is_else:
-            then = otherwise = condition.perhaps(f"it depends on the IF of the ELSE in line {line}")
-        elif not effective.may_run:
+            then = otherwise = condition.perhaps(f"it depends on the IF of the ELSE in line {step.line}")
+        elif not step.effective.may_run:
             then = otherwise = condition
         else:
             then, otherwise = self._branches(node, condition)
-            run.connection.error = 0 if effective.runs else run.connection.error
+            connection.error = 0 if step.effective.runs else connection.error
         self.walk([node.then], then)
         self.walk([node.otherwise], otherwise)
 
@@ -147,11 +148,12 @@ class ScriptInterpreter:
             alternative = condition.not_run(f"the condition of the IF in line {line} {verb}")
         return (condition, alternative) if answer.holds else (alternative, condition)
 
-    def _loop(self, node: tree.LoopNode, condition: StatementCondition) -> None:
-        self.walk([node.body], condition.perhaps(f"it is in the loop that begins in line {node.place[1]}"))
+    def _loop(self, step: RunStep[tree.LoopNode]) -> None:
+        why = f"it is in the loop that begins in line {step.line}"
+        self.walk([step.node.body], step.condition.perhaps(why))
 
-    def _try(self, node: tree.TryCatch, condition: StatementCondition) -> None:
-        frame = self._run.frame
+    def _try(self, step: RunStep[tree.TryCatch]) -> None:
+        node, condition, frame = step.node, step.condition, self._run.frame
         frame.flows.append(BlockFlow())
         self.walk(node.body, condition)
         block_exit = frame.flows.pop().certain_exit
@@ -164,37 +166,34 @@ class ScriptInterpreter:
 
     # What leaves
 
-    def _label(self, node: tree.LabelNode, condition: StatementCondition) -> None:
-        self._run.frame.flows[0].land(node.name)
+    def _label(self, step: RunStep[tree.LabelNode]) -> None:
+        self._run.frame.flows[0].land(step.node.name)
         self._run.frame.variables.forget_all()
 
-    def _goto(self, node: tree.GotoNode, condition: StatementCondition) -> None:
-        if self._run.restrict_condition(condition).course is not StatementCourse.NEVER:
-            self._run.frame.flows[0].leave(f"GOTO in line {node.place[1]}", condition, node.label)
+    def _goto(self, step: RunStep[tree.GotoNode]) -> None:
+        if step.effective.course is not StatementCourse.NEVER:
+            self._run.frame.flows[0].leave(f"GOTO in line {step.line}", step.condition, step.node.label)
 
-    def _return(self, node: tree.ReturnNode, condition: StatementCondition) -> None:
-        if self._run.restrict_condition(condition).course is not StatementCourse.NEVER:
-            self._run.frame.flows[0].leave(f"RETURN in line {node.place[1]}", condition)
+    def _return(self, step: RunStep[tree.ReturnNode]) -> None:
+        if step.effective.course is not StatementCourse.NEVER:
+            self._run.frame.flows[0].leave(f"RETURN in line {step.line}", step.condition)
 
-    def _throw(self, node: tree.ThrowNode, condition: StatementCondition) -> None:
-        run, line = self._run, node.place[1]
-        words = f"THROW in line {line}"
-        effective = run.restrict_condition(condition)
-        run.frame.texts.show(node.words)
-        if effective.is_certain:
-            run.fail(_error_number(run, node), words, line, condition, ends_batch=True)
-        elif effective.course is not StatementCourse.NEVER:
-            run.frame.flows[-1].leave(words, condition, is_error=True)
+    def _throw(self, step: RunStep[tree.ThrowNode]) -> None:
+        run, words = self._run, f"THROW in line {step.line}"
+        run.frame.texts.show(step.node.words)
+        if step.effective.is_certain:
+            run.fail(_error_number(run, step.node), words, step.line, step.condition, ends_batch=True)
+        elif step.effective.course is not StatementCourse.NEVER:
+            run.frame.flows[-1].leave(words, step.condition, is_error=True)
 
     # What routing is about
 
-    def _define(self, node: tree.DefinitionNode, condition: StatementCondition) -> None:
-        run = self._run
+    def _define(self, step: RunStep[tree.DefinitionNode]) -> None:
+        run, node, effective = self._run, step.node, step.effective
         if node.is_fault:
             return
         for note in node.notes:
             run.report(node.place, f"{node.title}: {note}", counted=True)
-        effective = run.restrict_condition(condition)
         in_transaction = session_statements.find_transaction_refusal(run, node) if effective.runs else None
         refusal = in_transaction or node.refusal
         if refusal is not None:
@@ -220,18 +219,19 @@ class ScriptInterpreter:
             # ALTER DATABASE CURRENT names the database in use.
             database = run.connection.database
             name = read.name or database or ""
+            statement = replace(read, file=place[0], line=place[1], name=name, database=database)
             if not effective.runs:
-                self._leave_out(replace(read, name=name), effective)
-                self._rename(read, effective)
+                self._leave_out(statement, effective)
+                self._rename(statement, effective)
                 continue
-            statement = replace(read, name=name, database=database, doubt=effective.doubt)
+            statement = replace(statement, doubt=effective.doubt)
             try:
                 self._apply_one(statement, effective.guards)
             except RefusalError as refusal:
                 is_told = not isinstance(refusal, UntoldError)
-                run.refuse((statement.file, statement.line), statement.title, refusal)
+                run.refuse(place, statement.title, refusal)
                 if is_told:
-                    words = f"{statement.title} in line {statement.line}, which fails"
+                    words = f"{statement.title} in line {place[1]}, which fails"
                     run.fail(refusal.number, words, place[1], effective)
                     if run.is_trying or run.connection.aborts:
                         return
@@ -240,7 +240,7 @@ class ScriptInterpreter:
 
     def _leave_out(self, statement: ScriptStatement, effective: StatementCondition) -> None:
         if effective.course is StatementCourse.PASSED_OVER:
-            self._run.passed_over.append(replace(statement, database=self._run.connection.database))
+            self._run.passed_over.append(statement)
         else:
             place = (statement.file, statement.line)
             self._run.report(place, f"{statement.title}: {effective.why_not}")
@@ -257,7 +257,7 @@ class ScriptInterpreter:
             raise UntoldError(rival)
         run.keep_state()
         remark = None if run.holdings is None else change(run.holdings, statement)
-        run.effects.append(StatementEffect(statement, [] if remark is None else [remark], run.changeset))
+        run.effects.append(StatementEffect(statement, remark, run.changeset))
         self._rename(statement, StatementCondition(guards=guards))
 
     def _rename(self, statement: ScriptStatement, effective: StatementCondition) -> None:
@@ -275,9 +275,8 @@ class ScriptInterpreter:
             why = f"{statement.title}: whether it runs is not sure"
             run.forget_database((statement.file, statement.line), why)
 
-    def _use(self, node: tree.UseNode, condition: StatementCondition) -> None:
-        run = self._run
-        effective = run.restrict_condition(condition)
+    def _use(self, step: RunStep[tree.UseNode]) -> None:
+        run, node, effective = self._run, step.node, step.effective
         if not effective.may_run:
             return
         if node.name is None:
@@ -293,9 +292,8 @@ class ScriptInterpreter:
         why = effective.why_not or "it is under a condition"
         run.forget_database(node.place, f"USE {quote(node.name)}: {why}")
 
-    def _pass_over(self, node: tree.OtherStatement, condition: StatementCondition) -> None:
-        run = self._run
-        effective = run.restrict_condition(condition)
+    def _pass_over(self, step: RunStep[tree.OtherStatement]) -> None:
+        run, node, effective = self._run, step.node, step.effective
         first = node.words[0] if node.words else None
         missing = None if first is None or not first.upper else find_unknown_variable(first.text)
         if missing is not None and effective.course is not StatementCourse.NEVER:

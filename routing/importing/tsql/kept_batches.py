@@ -10,11 +10,15 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime, timezone
 from functools import cache
 
-from routing.importing.tsql import held_texts, tree
-from routing.importing.tsql.definitions import is_read_procedure
+from routing.importing.tsql import tree
+from routing.importing.tsql.batch_course import ALWAYS, StoredProcedure
+from routing.importing.tsql.interpreter import ScriptInterpreter
+from routing.importing.tsql.script_run import ScriptRun
 from routing.importing.tsql.session_statements import may_start_transaction
+from routing.importing.tsql.statement_parser import ParserSettings
 from routing.importing.tsql.tokens import (
     COMMENTS,
     OPENER,
@@ -144,30 +148,33 @@ def _end_of_blanks(text: str, position: int) -> int:
 # The part of a parsed batch that is kept, to run it repeatedly against instances.
 
 
-_SILENT = (
-    *(tree.BlockNode, tree.DropModules, tree.GotoNode, tree.IfElse, tree.LabelNode, tree.LoopNode),
-    *(tree.RaiseError, tree.ReturnNode, tree.SetOptions, tree.ThrowNode, tree.TransactionStatement),
-    *(tree.TryCatch, tree.UseNode),
-)
-"""The statements that need no report if they certainly do not run, apart from the statements inside."""
+# Times make no difference to a statement that only may be named.
+_SETTINGS = ParserSettings(datetime.max.replace(tzinfo=timezone.utc), is_script=True)
 
 
 def keep_batch(parsed: tree.ParsedBatch, read_again: Callable[[], tree.ParsedBatch]) -> tree.ParsedBatch:
     """Return a batch of a script without parts that have no effect. ``read_again`` returns the full one."""
     if len(parsed.nodes) == 1 and isinstance(parsed.nodes[0], tree.ModuleNode):
         module = parsed.nodes[0]
-        steps = _count_silent(module.body.nodes)
-        if steps is None:
+        if not _is_silent(module):
             return parsed
-        body = tree.ModuleBody(silent_steps=steps, read=lambda: _body_of(read_again()))
-        return replace(parsed, nodes=(replace(module, body=body),))
+        silent_module = replace(module, read_body=cache(lambda: _body_of(read_again())), is_silent=True)
+        return replace(parsed, nodes=(silent_module,))
     return replace(parsed, nodes=_merge(parsed.nodes))
+
+
+def _is_silent(module: tree.ModuleNode) -> bool:
+    """Return True if no statement of a module is reported when it does not run."""
+    run = ScriptRun(None, None)
+    procedure = StoredProcedure(module, None, is_sure=False)
+    ScriptInterpreter(run, _SETTINGS).calls.name_body(procedure, ALWAYS)
+    return not run.problems
 
 
 def _body_of(parsed: tree.ParsedBatch) -> tuple[tree.ScriptNode, ...]:
     module = parsed.nodes[0]
     assert isinstance(module, tree.ModuleNode)
-    return module.body.nodes
+    return module.read_body()
 
 
 def _merge(nodes: Sequence[tree.ScriptNode]) -> tuple[tree.ScriptNode, ...]:
@@ -188,30 +195,3 @@ def _is_silent_other(node: tree.ScriptNode) -> bool:
         word.kind is LexemeKind.WORD and not word.text.startswith("@") and find_unknown_variable(word.text) is None
         for word in node.words
     )
-
-
-def _count_silent(nodes: Sequence[tree.ScriptNode | None]) -> int | None:
-    """Return the number of these statements, or None if one must be reported when it does not run."""
-    total = 0
-    for node in nodes:
-        if node is None:
-            continue
-        inner = _count_silent(tree.governed_by(node)) if _is_silent(node) else None
-        if inner is None:
-            return None
-        total += 1 + inner
-    return total
-
-
-def _is_silent(node: tree.ScriptNode) -> bool:
-    if isinstance(node, tree.OtherStatement):
-        words = node.words
-        return not (held_texts.find_statement_elsewhere(words) or held_texts.find_shown_statement(words))
-    if isinstance(node, tree.AssignNode):
-        return all(held_texts.find_hidden_statement(assignment.value) is None for assignment in node.assignments)
-    if isinstance(node, tree.CallNode):
-        name = node.parts[-1] if node.parts else ""
-        is_system = name.lower() == "sp_executesql" or is_read_procedure(name)
-        runs_text = is_system or held_texts.runs_in_every_database(name)
-        return not runs_text and held_texts.find_hidden_statement(node.words) is None
-    return isinstance(node, _SILENT)

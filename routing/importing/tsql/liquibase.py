@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from routing.importing.tsql import sqlcmd
 from routing.importing.tsql.parse_faults import closes_block, opens_block
@@ -36,16 +37,14 @@ def read_any_batches(
     sources: Sequence[SourceText], variables: Mapping[str, str], include: Include | None, take: TakeBatch
 ) -> None:
     """Send the batches of a script to ``take``, as `read_batches` does, or those of Liquibase's changesets."""
-    if not any(is_formatted(source.text) for source in sources):
-        sqlcmd.read_batches(sources, variables, include, take)
-        return
-    for source in sources:
-        if not is_formatted(source.text):
-            sqlcmd.read_batches([source], variables, include, take)
+    for is_changelog, group in groupby(sources, lambda source: is_formatted(source.text)):
+        if not is_changelog:
+            sqlcmd.read_batches(group, variables, include, take)
             continue
-        reader = ChangesetLines(variables, include, take)
-        reader.read(source)
-        reader.end()
+        for source in group:
+            reader = ChangesetLines(variables, include, take)
+            reader.read(source)
+            reader.end()
 
 
 class ChangesetLines(sqlcmd.BatchLines):
@@ -75,10 +74,6 @@ class ChangesetLines(sqlcmd.BatchLines):
             exits = self._changeset is not None and self._changeset.ends_update
             self._take(sqlcmd.SqlBatch(text, places, exits=exits, changeset=self._changeset))
 
-    def end(self) -> None:
-        """End the last changeset."""
-        self._end_changeset()
-
     def _command(self, line: str, file: str, number: int, depth: int) -> bool:
         """Read a line that is a command for Liquibase, or one that Liquibase does not send."""
         directive = _DIRECTIVE.fullmatch(line)
@@ -92,7 +87,7 @@ class ChangesetLines(sqlcmd.BatchLines):
             self._ignored -= 1
             return True
         if name == "changeset":
-            self._end_changeset()
+            self.end()
             self._begin_changeset(arguments, file, number)
         elif name == "property":
             self._set_property(_attributes(arguments))
@@ -147,7 +142,8 @@ class ChangesetLines(sqlcmd.BatchLines):
         elif attributes.get("ignore", "").lower() == "true":
             self._why_left_out = "ignore:true"
 
-    def _end_changeset(self) -> None:
+    def end(self) -> None:
+        """End the changeset."""
         self.flush()
         if self._changeset is not None and speaks_of_routing("\n".join(self._left_out)):
             why = f"the changeset {quote(self._changeset.name)} does not run on SQL Server ({self._why_left_out})"

@@ -175,10 +175,10 @@ def _problems_of(run: ScriptRun, file: str, *, with_effects: bool) -> tuple[Stat
     problems = list(run.problems)
     for effect in run.effects if with_effects else ():
         statement = effect.statement
-        remarks = [*effect.remarks, *([] if statement.doubt is None else [statement.doubt])]
         problems += [
             StatementProblem(statement.file, statement.line, f"{statement.title}: {remark}", counted=True)
-            for remark in dict.fromkeys(remarks)
+            for remark in dict.fromkeys((effect.remark, statement.doubt))
+            if remark is not None
         ]
     return in_order(problems, file)
 
@@ -420,18 +420,14 @@ def outline_of(path: FilePlace, variables: Mapping[str, str] | None = None) -> S
         included.append(file)
         return file, text
 
-    servers = _servers_of(opened.sources, _with_defaults(variables, opened.variables), include_and_note)
+    servers = find_servers(opened.sources, _with_defaults(variables, opened.variables), include_and_note)
     return ScriptOutline(servers, tuple(included), opened.sources[0].text if opened.sources else "")
 
 
-def outline_of_text(text: str, file: str, variables: Mapping[str, str]) -> ScriptOutline:
-    """Return the servers that a script names which lies in no file."""
-    return ScriptOutline(_servers_of([SourceText(text, file)], variables, None))
-
-
-def _servers_of(
+def find_servers(
     sources: Sequence[SourceText], variables: Mapping[str, str], include: Include | None
 ) -> tuple[str | None, ...]:
+    """Return the servers that the batches of a script run on, None for its own."""
     servers: dict[str | None, None] = {}
 
     def take(part: SqlBatch | StatementProblem) -> None:

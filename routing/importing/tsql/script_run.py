@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Generic, TypeVar
 
 from routing.importing.tsql.batch_course import (
     ALWAYS,
@@ -29,7 +30,7 @@ from routing.importing.tsql.script_statements import (
 )
 from routing.importing.tsql.sqlcmd import Changeset
 from routing.importing.tsql.tokens import Lexeme
-from routing.importing.tsql.tree import Place
+from routing.importing.tsql.tree import Place, ScriptNode
 from routing.importing.tsql.values import KnownValue, Value, VariableValues, find_changed
 
 _MOST_HELD = 2_000_000
@@ -73,11 +74,28 @@ class BatchFrame:
 
 @dataclass(slots=True)
 class StatementEffect:
-    """A statement that was applied, and remarks on it."""
+    """A statement that was applied, and a remark on it."""
 
     statement: ScriptStatement
-    remarks: list[str]
+    remark: str | None
     changeset: Changeset | None = None
+
+
+_NodeT = TypeVar("_NodeT", bound=ScriptNode, covariant=True)
+
+
+@dataclass(frozen=True)
+class RunStep(Generic[_NodeT]):
+    """A statement that a run has come to. ``effective`` is its condition with the exits above it."""
+
+    node: _NodeT
+    condition: StatementCondition
+    effective: StatementCondition
+
+    @property
+    def line(self) -> int:
+        """The line of the statement."""
+        return self.node.place[1]
 
 
 class ScriptRun:
@@ -140,12 +158,6 @@ class ScriptRun:
         if self._steps == _MOST_STEPS and len(self.frames) > 1:
             self.report(place, f"it calls more than {_MOST_STEPS} statements: the rest is not read")
         return self._steps < _MOST_STEPS or len(self.frames) == 1
-
-    def takes_steps(self, count: int) -> bool:
-        """Return True if called code may run this number of further statements, and count them if so."""
-        is_enough = len(self.frames) == 1 or self._steps + count < _MOST_STEPS
-        self._steps += count if is_enough and len(self.frames) > 1 else 0
-        return is_enough
 
     def affords(self, characters: int, place: Place) -> bool:
         """Return True if variables may grow by this number of characters. A text joined to itself doubles."""

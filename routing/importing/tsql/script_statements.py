@@ -89,15 +89,15 @@ class BrokerSetting(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ScriptStatement:
-    """One statement at its place.
+    """One statement. Its place and database are filled in when it runs.
 
     ``doubt`` is a condition that only the server can decide and that is assumed to be true.
     """
 
-    file: str
-    line: int
-    database: str | None
-    name: str
+    file: str = ""
+    line: int = 0
+    database: str | None = None
+    name: str = ""
     doubt: str | None = field(default=None, kw_only=True)
 
     words = "statement"
@@ -308,15 +308,13 @@ def not_filled_in(placeholder: str) -> RefusalError:
     return UnfilledError(f"the placeholder {quote(placeholder)} was not filled in: let its tool do so first")
 
 
-def known_to_the_server(variable: str) -> RefusalError:
-    """Return the error that only the server knows a T-SQL variable's value."""
-    return RefusalError(f"the value of the variable {quote(variable)} is known only to the server")
-
-
 # What CREATE ROUTE and ALTER ROUTE refuse, under the engine's own numbers (``sys.messages``).
 #
 # Addresses are read as the tables read them: any case, blanks around and slashes after ignored.
 
+
+LONGEST_TEXTS = {"SERVICE_NAME": 256, "BROKER_INSTANCE": 128, "ADDRESS": 256, "MIRROR_ADDRESS": 256}
+"""The longest text of each option, in UTF-16 units."""
 
 LONGEST_LIFETIME = 2**31 - 1
 _EMPTY, _TOO_LONG, _MIRROR_ALONE, _BROKER_ALONE = 9659, 9660, 9661, 9662
@@ -326,13 +324,8 @@ _KEYWORDS = (AddressKind.LOCAL, AddressKind.TRANSPORT)
 
 def check_options(options: RouteOptions) -> None:
     """Check each given option by itself. Raises RefusalError."""
-    texts = (
-        ("SERVICE_NAME", options.service_name, 256),
-        ("BROKER_INSTANCE", options.broker_instance, 128),
-        ("ADDRESS", options.address, 256),
-        ("MIRROR_ADDRESS", options.mirror_address, 256),
-    )
-    for word, text, longest in texts:
+    texts = (options.service_name, options.broker_instance, options.address, options.mirror_address)
+    for (word, longest), text in zip(LONGEST_TEXTS.items(), texts, strict=True):
         if text is None:
             continue
         if text == "":

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from routing.importing.tsql import tree
 from routing.importing.tsql.batch_course import StatementCondition, StatementCourse
-from routing.importing.tsql.script_run import ScriptRun
+from routing.importing.tsql.script_run import RunStep, ScriptRun
 from routing.importing.tsql.script_statements import RefusalError
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
 from routing.importing.tsql.tree import Words
@@ -30,10 +30,9 @@ _LEAST_ERROR, _MOST_UNLOGGED, _LEAST_FATAL = 11, 18, 20
 _RAISED, _NOT_LOGGED = 50000, 2754
 
 
-def set_options(run: ScriptRun, node: tree.SetOptions, condition: StatementCondition) -> None:
+def set_options(run: ScriptRun, step: RunStep[tree.SetOptions]) -> None:
     """Run a SET of options that affect conditions, errors or transactions."""
-    connection = run.connection
-    line = node.place[1]
+    connection, node, condition = run.connection, step.node, step.condition
     for option in node.options:
         if option in _RUNS_NOTHING:
             if node.is_on is False:
@@ -41,7 +40,7 @@ def set_options(run: ScriptRun, node: tree.SetOptions, condition: StatementCondi
                     connection.noexec_flow.certain_exit = None
                     connection.noexec_flow.exits.clear()
             elif run.restrict_condition(condition).course is not StatementCourse.NEVER:
-                connection.noexec_flow.leave(f"SET {option} ON in line {line}", condition)
+                connection.noexec_flow.leave(f"SET {option} ON in line {step.line}", condition)
         elif run.restrict_condition(condition).is_certain and node.is_on is not None:
             if option == "XACT_ABORT":
                 connection.aborts = node.is_on
@@ -82,12 +81,11 @@ def find_transaction_refusal(run: ScriptRun, node: tree.DefinitionNode) -> Refus
     return None
 
 
-def run_transaction(run: ScriptRun, node: tree.TransactionStatement, condition: StatementCondition) -> None:
+def run_transaction(run: ScriptRun, step: RunStep[tree.TransactionStatement]) -> None:
     """Run BEGIN, COMMIT, SAVE or ROLLBACK of a transaction."""
-    effective = run.restrict_condition(condition)
-    transaction = run.connection.transaction
+    node, effective, transaction = step.node, step.effective, run.connection.transaction
     if not effective.runs:
-        _note_perhaps(run, node, effective)
+        _note_perhaps(run, step)
         return
     name = _name_of(run, node.name, effective)
     number: int | None = None
@@ -102,12 +100,11 @@ def run_transaction(run: ScriptRun, node: tree.TransactionStatement, condition: 
         if transaction.is_open and name is not None:
             transaction.savepoints.append((name, run.save_point()))
     else:
-        number = _roll_back(run, node, name, effective)
+        number = _roll_back(run, step, name)
     if number is None:
         run.connection.error = 0
     else:
-        words = f"{node.verb} in line {node.place[1]}, which fails"
-        run.fail(number, words, node.place[1], effective)
+        run.fail(number, f"{node.verb} in line {step.line}, which fails", step.line, effective)
 
 
 def _name_of(run: ScriptRun, word: Lexeme | None, effective: StatementCondition) -> str | None:
@@ -133,18 +130,16 @@ def _commit(run: ScriptRun, effective: StatementCondition) -> int | None:
     return None
 
 
-def _roll_back(
-    run: ScriptRun, node: tree.TransactionStatement, name: str | None, effective: StatementCondition
-) -> int | None:
+def _roll_back(run: ScriptRun, step: RunStep[tree.TransactionStatement], name: str | None) -> int | None:
     """Roll back the whole transaction or to a savepoint, and return the number of any error."""
-    transaction, line = run.connection.transaction, node.place[1]
+    transaction, effective = run.connection.transaction, step.effective
     if not transaction.is_open:
         return None if effective.guards else _NO_ROLLBACK
     if effective.guards != transaction.guards:
         return None
-    why = f"it is rolled back in line {line}"
-    if node.name is not None and name is None:
-        run.doubt_since(transaction.start, f"it counts only if the ROLLBACK in line {line} does not reach it")
+    why = f"it is rolled back in line {step.line}"
+    if step.node.name is not None and name is None:
+        run.doubt_since(transaction.start, f"it counts only if the ROLLBACK in line {step.line} does not reach it")
         return None
     if name is None:
         run.roll_back_all(why)
@@ -161,14 +156,14 @@ def _roll_back(
     return None
 
 
-def _note_perhaps(run: ScriptRun, node: tree.TransactionStatement, effective: StatementCondition) -> None:
+def _note_perhaps(run: ScriptRun, step: RunStep[tree.TransactionStatement]) -> None:
     """Note a COMMIT or ROLLBACK that may run, though no error is expected."""
-    transaction = run.connection.transaction
+    node, effective, transaction = step.node, step.effective, run.connection.transaction
     if not effective.may_run or effective.course is StatementCourse.AFTER_ERROR or not transaction.is_open:
         return
     if node.verb not in ("COMMIT", "ROLLBACK"):
         return
-    words = f"{node.verb} in line {node.place[1]}"
+    words = f"{node.verb} in line {step.line}"
     if node.verb == "ROLLBACK":
         doubt = f"it counts only if the {words} does not run, which depends on a condition"
         run.doubt_since(transaction.start, doubt)
@@ -176,14 +171,13 @@ def _note_perhaps(run: ScriptRun, node: tree.TransactionStatement, effective: St
         transaction.perhaps_ended = words
 
 
-def raise_error(run: ScriptRun, node: tree.RaiseError, condition: StatementCondition) -> None:
+def raise_error(run: ScriptRun, step: RunStep[tree.RaiseError]) -> None:
     """Run RAISERROR: severity 11 and more leaves a TRY block, 20 and more WITH LOG ends the connection."""
+    node, condition, effective, line = step.node, step.condition, step.effective, step.line
     run.frame.texts.show(node.words)
-    effective = run.restrict_condition(condition)
-    severity = _severity_of(run, node, effective)
+    severity = _severity_of(run, step)
     if severity is None or not effective.may_run:
         return
-    line = node.place[1]
     words = f"RAISERROR in line {line}"
     if severity >= _LEAST_FATAL and node.is_logged:
         run.connection.ended.leave(f"{words}, which ends the connection", condition)
@@ -200,10 +194,10 @@ def raise_error(run: ScriptRun, node: tree.RaiseError, condition: StatementCondi
         run.frame.flows[-1].leave(words, condition, is_error=True)
 
 
-def _severity_of(run: ScriptRun, node: tree.RaiseError, effective: StatementCondition) -> int | None:
-    words = node.severity
+def _severity_of(run: ScriptRun, step: RunStep[tree.RaiseError]) -> int | None:
+    words = step.node.severity
     is_negative = bool(words) and words[0].kind is LexemeKind.SIGN and words[0].text == "-"
-    value = run.evaluate(words[1:] if is_negative else words, effective)
+    value = run.evaluate(words[1:] if is_negative else words, step.effective)
     if value is None or not value.is_number:
         return None
     return -int(value.text) if is_negative else int(value.text)
@@ -212,56 +206,51 @@ def _severity_of(run: ScriptRun, node: tree.RaiseError, effective: StatementCond
 # DECLARE, SET and SELECT of variables, whose constants a reader of the script knows.
 
 
-def assign(run: ScriptRun, node: tree.AssignNode, condition: StatementCondition) -> None:
+def assign(run: ScriptRun, step: RunStep[tree.AssignNode]) -> None:
     """Assign known values. Values after a FROM or WHERE depend on the server."""
-    effective = run.restrict_condition(condition)
-    for assignment in node.assignments:
-        if node.is_declaration:
+    for assignment in step.node.assignments:
+        if step.node.is_declaration:
             run.frame.variables.declare(assignment.name, read_type(assignment.type_words))
-        if assignment.sign:
-            _assign_one(run, node, assignment, condition)
-    if effective.runs:
+        if assignment.sign and step.effective.course is not StatementCourse.PASSED_OVER:
+            _assign_one(run, step, assignment)
+    if step.effective.runs:
         run.connection.error = 0
 
 
-def _assign_one(
-    run: ScriptRun, node: tree.AssignNode, assignment: tree.VariableAssignment, condition: StatementCondition
-) -> None:
-    effective = run.restrict_condition(condition)
-    frame, place = run.frame, node.place
-    if effective.course is StatementCourse.PASSED_OVER:
-        return
+def _assign_one(run: ScriptRun, step: RunStep[tree.AssignNode], assignment: tree.VariableAssignment) -> None:
+    effective, frame, place = step.effective, run.frame, step.node.place
     if effective.course in (StatementCourse.NEVER, StatementCourse.AFTER_ERROR):
         frame.texts.hold(assignment.name, assignment.value, place, None, replaces=False)
         return
-    value = _read_assigned(run, node, assignment, condition)
+    value = _read_assigned(run, step, assignment)
     if isinstance(value, KnownValue) and not run.affords(len(value.text), place):
         value = None
-    assigned_value = frame.variables.assign(assignment.name, value, condition)
+    assigned_value = frame.variables.assign(assignment.name, value, step.condition)
     text = assigned_value.text if isinstance(assigned_value, KnownValue) else None
-    replaces = assignment.sign == "=" and not node.has_source and effective.is_certain
+    replaces = assignment.sign == "=" and not step.node.has_source and effective.is_certain
     frame.texts.hold(assignment.name, assignment.value, place, text, replaces=replaces)
 
 
 def _read_assigned(
-    run: ScriptRun, node: tree.AssignNode, assignment: tree.VariableAssignment, condition: StatementCondition
+    run: ScriptRun, step: RunStep[tree.AssignNode], assignment: tree.VariableAssignment
 ) -> Value | None:
-    if node.has_source:
-        return _read_queried(run, node, assignment, condition) if assignment.sign == "=" else None
+    if step.node.has_source:
+        return _read_queried(run, step, assignment) if assignment.sign == "=" else None
     if assignment.sign == "+=":
-        before, added = run.value_of(assignment.name, condition), run.evaluate(assignment.value, condition)
+        before = run.value_of(assignment.name, step.condition)
+        added = run.evaluate(assignment.value, step.condition)
         return None if before is None or added is None else join(before, added)
-    return run.read_value(assignment.value, condition) if assignment.sign == "=" else None
+    return run.read_value(assignment.value, step.condition) if assignment.sign == "=" else None
 
 
 def _read_queried(
-    run: ScriptRun, node: tree.AssignNode, assignment: tree.VariableAssignment, condition: StatementCondition
+    run: ScriptRun, step: RunStep[tree.AssignNode], assignment: tree.VariableAssignment
 ) -> Value | None:
     """Return the value of ``SELECT @v = … FROM``. Without a row the variable keeps its value."""
-    value = run.read_value(_as_query(node, assignment), condition)
+    value = run.read_value(_as_query(step.node, assignment), step.condition)
     if not isinstance(value, CatalogValue) or value.no is not None or run.frame.variables.is_null(assignment.name):
         return value
-    before = run.value_of(assignment.name, condition)
+    before = run.value_of(assignment.name, step.condition)
     return None if before is None else replace(value, no=before)
 
 

@@ -41,7 +41,8 @@ def _create(holdings: NamedRows, statement: statements.CreateDatabase) -> str:
         raise RefusalError("the database already exists", _DATABASE_EXISTS)
     holdings.put(DatabaseState(name, None))
     holdings.put(RouteState(name, DEFAULT_ROUTE, "LOCAL"))
-    holdings.note_new_database(name)
+    for view in (ROUTES, SERVICES):
+        holdings.note_stated(view, name, "")
     return _NEW_ID
 
 

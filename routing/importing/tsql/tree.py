@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.script_statements import RefusalError, ScriptStatement
 from routing.importing.tsql.sqlcmd import Changeset
-from routing.importing.tsql.tokens import Lexeme, LexemeKind, depth_of, split_words
+from routing.importing.tsql.tokens import Lexeme, LexemeKind, LexemeList, split_words
 
 Place = tuple[str, int]
 """A file and a line of it."""
@@ -164,38 +164,12 @@ class ProcedureParameter:
     default: Words | None
 
 
-class ModuleBody:
-    """The statements of a module, kept or read again from its text when they are asked for.
-
-    ``silent_steps`` is how many statements it has if none is named where the module does not run, else None.
-    """
-
-    __slots__ = ("_nodes", "_read", "silent_steps")
-
-    def __init__(
-        self,
-        nodes: tuple[ScriptNode, ...] | None = None,
-        *,
-        silent_steps: int | None = None,
-        read: Callable[[], tuple[ScriptNode, ...]] = tuple,
-    ) -> None:
-        self._nodes = nodes
-        self._read = read
-        self.silent_steps = silent_steps
-
-    @property
-    def nodes(self) -> tuple[ScriptNode, ...]:
-        """The statements."""
-        if self._nodes is None:
-            self._nodes = self._read()
-        return self._nodes
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModuleNode(ScriptNode):
-    """CREATE or ALTER of a procedure, function or trigger: all that follows in the batch is its ``body``.
+    """CREATE or ALTER of a procedure, function or trigger: all that follows in the batch is its body.
 
-    ``name`` is as written, ``key`` its schema and name in lower case.
+    ``name`` is as written, ``key`` its schema and name in lower case. ``read_body`` returns the statements of the
+    body. None of them is reported if the module ``is_silent`` and does not run.
     """
 
     verb: str
@@ -203,7 +177,8 @@ class ModuleNode(ScriptNode):
     name: str
     key: tuple[str, str]
     parameters: tuple[ProcedureParameter, ...]
-    body: ModuleBody
+    read_body: Callable[[], tuple[ScriptNode, ...]]
+    is_silent: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -363,25 +338,16 @@ def find_body(cursor: LexemeCursor, kind: str) -> None:
 
 def read_parameters(header: Words) -> tuple[ProcedureParameter, ...]:
     """Return the parameters in the head of a procedure, up to WITH, FOR or the body."""
-    words, depth = _unwrap(header), 0
-    for index, word in enumerate(words):
-        depth += depth_of(word)
-        if depth == 0 and word.upper in _END_OF_PARAMETERS and not words[index - 1].text.startswith("@"):
-            words = words[:index]
+    cursor = LexemeCursor(LexemeList("", header))
+    if cursor.at("(") and cursor.at_group:
+        cursor = LexemeCursor(LexemeList("", cursor.group()))
+    start = cursor.position
+    while not cursor.at_end:
+        if cursor.peek().upper in _END_OF_PARAMETERS and not cursor.peek(-1).text.startswith("@"):
             break
-    parts = split_words(words, ",")
+        cursor.skip_item()
+    parts = split_words(cursor.between(start, cursor.position), ",")
     return tuple(_read_parameter(part) for part in parts if part and part[0].text.startswith("@"))
-
-
-def _unwrap(header: Words) -> Words:
-    if not (header and header[0].kind is LexemeKind.SIGN and header[0].text == "("):
-        return header
-    depth = 0
-    for index, lexeme in enumerate(header):
-        depth += depth_of(lexeme)
-        if depth == 0:
-            return header[1:index]
-    return header[1:]
 
 
 def _read_parameter(words: Words) -> ProcedureParameter:
@@ -395,16 +361,3 @@ def _read_parameter(words: Words) -> ProcedureParameter:
     default = None if equals is None else tuple(declared[equals + 1 :])
     type_words = [word for word in declared[:equals] if word.upper not in ("NULL", "NOT")]
     return ProcedureParameter(name, tuple(type_words), default)
-
-
-def read_dropped(cursor: LexemeCursor) -> tuple[tuple[tuple[str, str], ...], bool]:
-    """Return schemas and names after DROP PROCEDURE, and True if it has IF EXISTS. Move past them."""
-    cursor.next()
-    cursor.next()
-    if_exists = cursor.take("IF", "EXISTS")
-    keys = []
-    while cursor.peek().kind in (LexemeKind.WORD, LexemeKind.NAME):
-        keys.append(read_name(cursor)[1])
-        if not cursor.take(","):
-            break
-    return tuple(keys), if_exists

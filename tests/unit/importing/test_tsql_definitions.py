@@ -315,8 +315,9 @@ def test_databases_are_renamed_and_detached(read: ReadText) -> None:
     assert script.problems == ()
 
 
-def test_a_name_that_may_have_changed_is_not_known(read: ReadText) -> None:
-    script = read("IF @@SPID = 1 ALTER DATABASE DB MODIFY NAME = b\nDROP ROUTE r")
+@pytest.mark.parametrize("name", ["DB", "CURRENT"])
+def test_a_name_that_may_have_changed_is_not_known(read: ReadText, name: str) -> None:
+    script = read(f"IF @@SPID = 1 ALTER DATABASE {name} MODIFY NAME = b\nDROP ROUTE r")
     assert [(statement.name, statement.database) for statement in script.statements] == [("r", None)]
     assert [problem.line for problem in script.problems] == [1, 1]
 
