@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
 from routing.advice.address_remedies import ask_for_address, refuse_on_managed
-from routing.advice.broker_copies import MASTER, NEW_BROKER, enable_database, name_twins
+from routing.advice.broker_copies import MASTER, NEW_BROKER, enable_database, name_twins, or_renew
 from routing.advice.database_remedies import ANOTHER_OWNER, open_database, open_holder, open_key, own_database
 from routing.advice.dialog_remedies import LIST_CERTIFICATES
 from routing.advice.queue_remedies import QUEUE_RISK, name_queue, turn_on
@@ -449,8 +449,7 @@ def renew_id(status: ReportedStatus) -> Remedy:
     facts = status.server.database(*place)
     if facts is not None and facts.is_broker_on is False:
         instance, cause = status.estate.instances[place.instance], f"The broker of {named(facts.name)} is off."
-        enabled = enable_database(status.estate, instance, facts.name, cause)
-        return replace(enabled, actions=(*enabled.actions, *entry.actions))
+        return or_renew(enable_database(status.estate, instance, facts.name, cause))
     return to_fill_in(
         RemedyPlace(place.instance, MASTER),
         entry.cause,

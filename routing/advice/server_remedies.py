@@ -319,12 +319,15 @@ def free_endpoint(server: ServerEvidence, instance: str) -> Remedy | None:
 
 def lead_to_holder(status: ReportedStatus) -> Remedy | None:
     """Advise ALTER ROUTE to the instance with the service, if no known instance has the route's address."""
-    if status.supposed is None or status.address is None or is_ip(text.host(status.address)) or status.find_peer():
+    if status.supposed is None or status.address is None or status.find_peer():
         return None
     is_unnamed = status.trouble is StatusTrouble.NAME_NOT_RESOLVED
     if len(status.supposed.addresses) > 1 and not is_unnamed:
         return None
     holder = find_holder(status)
+    endpoint = None if holder is None else status.server.endpoint(holder)
+    if endpoint is not None and endpoint.ip_address == text.host(status.address):
+        return None
     at_holder = None if holder is None else status.estate.find_endpoint_address(holder)
     address = at_holder or _find_other_address(status)
     if is_unnamed:

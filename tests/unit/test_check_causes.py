@@ -349,6 +349,14 @@ def test_an_endpoint_on_another_ip_address_than_the_route(tmp_path: Path, route_
         assert remedy.confidence is Confidence.TO_BE_CHECKED
 
 
+@pytest.mark.parametrize(("route_host", "is_led_away"), [("10.0.0.8", True), ("10.0.0.7", False)])
+def test_an_ip_address_that_does_not_answer(tmp_path: Path, route_host: str, is_led_away: bool) -> None:
+    shop(tmp_path, TIMED_OUT, 9754, routes=to_stock(f"TCP://{route_host}:4022"))
+    target(tmp_path, tcp_endpoints=[{"endpoint_id": 65540, "port": 4022, "ip_address": "10.0.0.7"}])
+    statement = "-- USE [Orders];\n-- ALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://STOCK:4022';"
+    assert only_remedy(tmp_path).statement == (statement if is_led_away else None)
+
+
 def test_a_port_that_another_process_uses(tmp_path: Path) -> None:
     line = "The Service Broker endpoint cannot listen on port 4022 because it is in use by another process."
     remedy = connecting(tmp_path, REFUSED, 9754, **log(line))
@@ -1379,18 +1387,19 @@ def test_a_client_that_is_gone_does_not_hide_the_owner(tmp_path: Path) -> None:
     assert "WITH CLEANUP" in cleanup
 
 
-def test_a_database_with_another_id_than_the_server_knows_gets_a_new_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", ["Cannot enable the Service Broker", "The Service Broker"])
+def test_a_broker_that_was_off_for_its_id_is_enabled_before_it_gets_a_new_one(start: str, tmp_path: Path) -> None:
     line = (
-        'The Service Broker in database "Orders" will be disabled because the Service Broker GUID in the database'
-        " (B1E3A5F0) does not match the one in sys.databases (B1E3A5F1)."
+        f'{start} in database "Orders" because the Service Broker GUID in the database (B1E3A5F0) does not match'
+        " the one in sys.databases (B1E3A5F1)."
     )
     off = [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d", is_enabled=0)]
     shop(tmp_path, databases=off, **log(line))
     remedy = only_remedy(tmp_path)
-    assert (
-        remedy.statement == "-- USE [master];\n-- ALTER DATABASE [Orders] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;"
-    )
-    assert "ends all conversations" in (remedy.risk or "")
+    assert remedy.statement == "USE [master];\nALTER DATABASE [Orders] SET ENABLE_BROKER WITH NO_WAIT;"
+    assert "if ENABLE_BROKER fails with error 9776" in remedy.text
+    assert "without a message to the other sides" in (remedy.risk or "")
+    assert "rolls back all open transactions" in (remedy.risk or "")
 
 
 def test_a_user_of_a_dialog_gets_the_certificate_of_its_side(tmp_path: Path) -> None:
