@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
-from routing.advice.address_remedies import ask_for_address, refuse_on_managed
+from routing.advice.address_remedies import ask_for_address, lead_to_managed, refuse_on_managed
 from routing.advice.broker_copies import MASTER, NEW_BROKER, enable_database, name_twins, or_renew
 from routing.advice.database_remedies import ANOTHER_OWNER, open_database, open_holder, open_key, own_database
 from routing.advice.dialog_remedies import LIST_CERTIFICATES
@@ -88,7 +88,7 @@ def new_endpoint(place: RemedyPlace, cause: str, actions: tuple[str, ...]) -> Re
 
 def start_listening(status: ReportedStatus) -> Remedy:
     """Advise which endpoint has to listen at the address, or which address is the right one."""
-    corrected = correct_connection(status)
+    corrected = correct_connection(status) or _mend_peer(status)
     if corrected is not None:
         return corrected
     entry, cause = status.entry, _at(status)
@@ -98,18 +98,6 @@ def start_listening(status: ReportedStatus) -> Remedy:
         remedy = server_remedies.listen_at_holder(status) or server_remedies.lead_to_holder(status)
         return remedy or to_fill_in(RemedyPlace(status.instance, MASTER), cause, actions, _LIST_ENDPOINTS, _START)
     place = RemedyPlace(target.name, MASTER)
-    if status.has_no_endpoint(target.name):
-        lacking = (
-            f"Nothing listens at {named(status.address)}: {named(target.name)} has no Service Broker endpoint."
-        )
-        return new_endpoint(place, lacking, _NEW_ENDPOINT)
-    known_remedy = (
-        server_remedies.start_endpoint(status.server, target.name, cause)
-        or server_remedies.listen_on_all(status, target.name)
-        or server_remedies.free_endpoint(status.server, target.name)
-    )
-    if known_remedy is not None:
-        return known_remedy
     endpoint = status.server.endpoint(target.name)
     if endpoint is not None and endpoint.state is not None:
         listening = f"By its export the endpoint of {named(target.name)} is STARTED"
@@ -119,9 +107,26 @@ def start_listening(status: ReportedStatus) -> Remedy:
     return to_fill_in(place, cause, entry.actions, _LIST_ENDPOINTS, start)
 
 
+def _mend_peer(status: ReportedStatus) -> Remedy | None:
+    """Advise on the endpoint at the address if it is missing, stopped, or cannot listen there by its export."""
+    peer, cause = status.find_peer_name(), _at(status)
+    if peer is None:
+        return None
+    if status.has_no_endpoint(peer):
+        lacking = f"Nothing listens at {named(status.address)}: {named(peer)} has no Service Broker endpoint."
+        return new_endpoint(RemedyPlace(peer, MASTER), lacking, _NEW_ENDPOINT)
+    return (
+        server_remedies.start_endpoint(status.server, peer, cause)
+        or server_remedies.listen_on_all(status, peer)
+        or server_remedies.free_endpoint(status.server, peer)
+    )
+
+
 def mend_connection(status: ReportedStatus) -> Remedy:
     """Advise to compare two endpoints, or the network between them, that do not come together."""
-    remedy = correct_connection(status) or server_remedies.lead_to_holder(status)
+    is_named = status.trouble is not StatusTrouble.NAME_NOT_RESOLVED
+    remedy = correct_connection(status) or (_mend_peer(status) if is_named else None)
+    remedy = remedy or server_remedies.lead_to_holder(status)
     if remedy is not None:
         return remedy
     actions = (*_test_each(status), *status.entry.actions)
@@ -142,7 +147,8 @@ def _test_each(status: ReportedStatus) -> tuple[str, ...]:
 def mend_endpoints(status: ReportedStatus) -> Remedy:
     """Advise a comparison of the endpoints, and a permission for a login."""
     corrected = (
-        login_remedies.read_wrapped(status)
+        lead_to_managed(status)
+        or login_remedies.read_wrapped(status)
         or server_remedies.correct_listener_port(status)
         or _lead_to_neighbour(status)
         or correct_port(status)
@@ -271,7 +277,7 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
     instance on the machine has a different one.
     """
     address = status.address
-    if address is None or status.find_target_instance() is not None:
+    if address is None or status.leads_to_mirror or status.find_target_instance() is not None:
         return None
     port, entry = text.port(address), status.entry
     target = status.estate.find_instance_of_host(address)
@@ -305,6 +311,8 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
 def _at(status: ReportedStatus) -> str:
     """Return the cause with the address that the messages are sent to."""
     addresses = [] if status.address is None or status.supposed is None else status.supposed.addresses
+    if status.address is not None and status.leads_to_mirror:
+        addresses = [status.address]
     place = " or ".join(map(named, addresses))
     return f"{f'At {place}: ' if addresses else ''}{status.entry.cause}"
 
@@ -403,8 +411,9 @@ def give_owner(status: ReportedStatus) -> Remedy:
 
 
 def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:
-    facts = status.server.database(place.instance, place.database)
-    return facts is not None and facts.has_valid_owner
+    facts, line = status.server.database(*place), status.status_text.text or ""
+    is_unknown = facts is not None and _NO_ACCOUNT in find_numbers(line) and facts.is_owner_in(line)
+    return facts is not None and facts.has_valid_owner and not is_unknown
 
 
 def _find_lost_owner(status: ReportedStatus) -> RemedyPlace | None:

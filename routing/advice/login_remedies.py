@@ -184,6 +184,7 @@ def unite_accounts(server: ServerEvidence, instance: str, peer: str | None) -> R
         "Run both services under domain accounts of one domain, or of domains that trust each other.",
         r"A service that runs as LocalSystem or NETWORK SERVICE connects as DOMAIN\MACHINE$: create this login.",
         "Grant the login of each side CONNECT on the endpoint of the other.",
+        "Kerberos also needs an SPN for each account, MSSQLSvc/HOST:PORT with the endpoint's port (setspn -L).",
         "Or let both endpoints use certificates, which need no domain.",
     )
     line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(server, instance)} TO [<login>];"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from routing.advice.address_remedies import (
     ask_for_address,
@@ -128,7 +129,8 @@ def _export_further(silent: SilentMessages) -> Remedy:
 
 
 def _correct_returns(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
-    """Correct routes that lead acknowledgements to a host that no known instance has."""
+    """Correct routes that lead acknowledgements to a secondary replica or to an unknown host."""
+    remedies = dict.fromkeys(_leave_replicas(path, sent, estate))
     unknown = [
         return_path
         for return_path in path.return_paths
@@ -136,7 +138,6 @@ def _correct_returns(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) 
         and not is_ip(text.host(return_path.hop_path.address))
         and estate.find_instance_of_host(return_path.hop_path.address) is None
     ]
-    remedies: dict[Remedy, None] = {}
     for return_path in unknown:
         stuck = _describe_at(return_path, -1, sent, estate)
         address, shown = stuck.address_of(sent.instance), named(return_path.hop_path.address)
@@ -151,6 +152,16 @@ def _correct_returns(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) 
         remedy = lead_to(stuck, address, cause, actions)
         remedies[remedy.with_confidence_at_most(Confidence.LIKELY)] = None
     return list(remedies)
+
+
+def _leave_replicas(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) -> Iterator[Remedy]:
+    for hops in (return_path.hop_path.hops for return_path in path.return_paths):
+        for hop, reached in pairwise(hops):
+            place = RemedyPlace(hop.instance_name, hop.scope)
+            use = UsedRoute(estate, hop.address, sent.from_service or "", place, hop.route_name)
+            remedy = leave_replica(use, reached.instance_name)
+            if remedy is not None:
+                yield remedy
 
 
 def _check_return_address(path: JudgedPath, cause: Remedy) -> Remedy:

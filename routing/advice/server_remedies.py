@@ -319,16 +319,18 @@ def free_endpoint(server: ServerEvidence, instance: str) -> Remedy | None:
 
 def lead_to_holder(status: ReportedStatus) -> Remedy | None:
     """Advise ALTER ROUTE to the instance with the service, if no known instance has the route's address."""
-    if status.supposed is None or status.address is None or status.find_peer():
+    is_unnamed, peer = status.trouble is StatusTrouble.NAME_NOT_RESOLVED, status.find_peer()
+    is_right = peer is not None and (not is_unnamed or status.find_target_instance() is not None)
+    if status.supposed is None or status.address is None or status.supposed.mirror_address is not None or is_right:
         return None
-    is_unnamed = status.trouble is StatusTrouble.NAME_NOT_RESOLVED
     if len(status.supposed.addresses) > 1 and not is_unnamed:
         return None
-    holder = find_holder(status)
+    holder = find_holder(status) if peer is None else peer.name
     endpoint = None if holder is None else status.server.endpoint(holder)
     if endpoint is not None and endpoint.ip_address == text.host(status.address):
         return None
-    at_holder = None if holder is None else status.estate.find_endpoint_address(holder)
+    chosen = None if holder is None else status.estate.addresses.choose(holder, status.sender_instance)
+    at_holder = None if chosen is None else chosen.written
     address = at_holder or _find_other_address(status)
     if is_unnamed:
         why = "The sending server cannot resolve the host name in"

@@ -10,6 +10,7 @@ from functools import cached_property
 from routing.advice import connection_advice, dialog_remedies
 from routing.advice.address_remedies import restore_default
 from routing.advice.broker_copies import part_twins
+from routing.advice.login_remedies import find_refusal
 from routing.advice.path_remedies import by_route
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
@@ -211,14 +212,21 @@ class StatusAdviser:
         first = results[0]
         if first.verdict is None or first.verdict.outcome != Outcome.SENT:
             return
-        unsaid = StatusText(first.status_text.observed_at, None, None)
-        status = self.describe(first, StatusTrouble.NO_ENDPOINT, unsaid)
+        status = self._describe_unsaid(first, StatusTrouble.NO_ENDPOINT)
         if not status.has_no_endpoint(status.instance):
             return
         texts = {result.status_text for result in results}
         # SQL Server may say so itself.
         if all(find_trouble(text.number, text.text) is not StatusTrouble.NO_ENDPOINT for text in texts):
             yield answer_status(status), len(results)
+
+    def find_refusal(self, result: MessageResult) -> list[Remedy]:
+        """Return the remedy for a connection that the error log of the other side names, or an empty list."""
+        remedy = find_refusal(self._describe_unsaid(result, StatusTrouble.CLOSED_BY_OTHER_SIDE))
+        return [] if remedy is None else [remedy.with_confidence_at_most(Confidence.TO_BE_CHECKED)]
+
+    def _describe_unsaid(self, result: MessageResult, trouble: StatusTrouble) -> ReportedStatus:
+        return self.describe(result, trouble, StatusText(result.status_text.observed_at, None, None))
 
     def _answer_statuses(
         self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool

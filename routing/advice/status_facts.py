@@ -65,9 +65,21 @@ class ReportedStatus:
 
     @property
     def address(self) -> str | None:
-        """The network address of the messages, or None if they stay or it is unknown."""
-        address = None if self.supposed is None else self.supposed.address
-        return address if text.host(address) is not None else None
+        """The network address of the messages, or None if they stay or it is unknown.
+
+        Of a route with a mirror it is the address of the partner that is known to hold the service.
+        """
+        supposed = self.supposed
+        address = None if supposed is None else supposed.address
+        if text.host(address) is None:
+            return None
+        mirror = None if supposed is None else supposed.mirror_address
+        return mirror if mirror is not None and self._holds(mirror) and not self._holds(address) else address
+
+    @property
+    def leads_to_mirror(self) -> bool:
+        """Return True if the route's mirror address is the one at which the service is known to be."""
+        return self.supposed is not None and self.address not in (None, self.supposed.address)
 
     @property
     def scope(self) -> str:
@@ -150,6 +162,12 @@ class ReportedStatus:
             for holder in self._holders_of(instance)
         ]
         return targets[0] if len(targets) == 1 else None
+
+    def _holds(self, address: str | None) -> bool:
+        owners = self.estate.network.owners(address or "", self.sender_instance)
+        on_machine = self.estate.find_instance_of_host(address)
+        instances = owners or ([] if on_machine is None else [on_machine])
+        return any(has_id(holder, self.broker) for one in instances for holder in one.holders_of(self.service))
 
     def place_at_target(self) -> RemedyPlace:
         """Return the target's place, with a placeholder for the database if its name is unknown."""

@@ -413,6 +413,7 @@ class ServerEvidence:
                 row["is_master_key_encrypted_by_server"],
                 row["is_in_standby"],
                 row["source_database_id"],
+                row["owner_name"],
             )
         return facts
 
