@@ -62,6 +62,7 @@ def find_remedies(
     )
     remedies = dict.fromkeys(copies)
     for possible_path in path.failing_paths:
+        remedies |= dict.fromkeys(_leave_replicas(possible_path, sent, estate))
         for stuck, remedy in _remedies_of(possible_path, sent, estate):
             near |= dict.fromkeys(stuck.near_misses)
             remedies[remedy] = None
@@ -129,8 +130,7 @@ def _export_further(silent: SilentMessages) -> Remedy:
 
 
 def _correct_returns(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
-    """Correct routes that lead acknowledgements to a secondary replica or to an unknown host."""
-    remedies = dict.fromkeys(_leave_replicas(path, sent, estate))
+    """Correct routes that lead acknowledgements to a host that no known instance has."""
     unknown = [
         return_path
         for return_path in path.return_paths
@@ -138,6 +138,7 @@ def _correct_returns(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) 
         and not is_ip(text.host(return_path.hop_path.address))
         and estate.find_instance_of_host(return_path.hop_path.address) is None
     ]
+    remedies: dict[Remedy, None] = {}
     for return_path in unknown:
         stuck = _describe_at(return_path, -1, sent, estate)
         address, shown = stuck.address_of(sent.instance), named(return_path.hop_path.address)
@@ -152,16 +153,6 @@ def _correct_returns(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) 
         remedy = lead_to(stuck, address, cause, actions)
         remedies[remedy.with_confidence_at_most(Confidence.LIKELY)] = None
     return list(remedies)
-
-
-def _leave_replicas(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) -> Iterator[Remedy]:
-    for hops in (return_path.hop_path.hops for return_path in path.return_paths):
-        for hop, reached in pairwise(hops):
-            place = RemedyPlace(hop.instance_name, hop.scope)
-            use = UsedRoute(estate, hop.address, sent.from_service or "", place, hop.route_name)
-            remedy = leave_replica(use, reached.instance_name)
-            if remedy is not None:
-                yield remedy
 
 
 def _check_return_address(path: JudgedPath, cause: Remedy) -> Remedy:
@@ -193,6 +184,8 @@ def find_unaddressed(path: JudgedPath, estate: AdviceEstate) -> list[Remedy]:
     for address in path.unread_addresses:
         instance = estate.find_instance_of_host(address)
         is_open = instance is not None and not instance.own_addresses and not estate.find_other_port(address)
+        if instance is not None and estate.server.has_no_endpoint(instance.name):
+            continue
         if instance is not None and is_open and text.port(address) not in (None, TSQL_PORT):
             place, shown = RemedyPlace(instance.name), named(address)
             cause = f"{named(instance.name)} may listen at {shown}, but no address of it is known."
@@ -219,6 +212,17 @@ def _part_copies_at(
     if not possible_path.is_return:
         return part_copies(estate, reached, sent.service, passed_instances=passed_instances)
     return part_copies(estate, reached, sent.from_service or "", sender)
+
+
+def _leave_replicas(possible_path: PossiblePath, sent: SentMessage, estate: AdviceEstate) -> Iterator[Remedy]:
+    """Yield the remedies for routes by which an acknowledgement arrives at a secondary replica."""
+    is_of_return = possible_path.is_return and possible_path.hop_path.ending is Ending.DELIVERED
+    for hop, reached in pairwise(possible_path.hop_path.hops if is_of_return else ()):
+        place = RemedyPlace(hop.instance_name, hop.scope)
+        use = UsedRoute(estate, hop.address, sent.from_service or "", place, hop.route_name)
+        remedy = leave_replica(use, reached.instance_name)
+        if remedy is not None:
+            yield remedy
 
 
 def _remedies_of(

@@ -9,7 +9,6 @@ from functools import cache
 from routing.advice.path_remedies import (
     find_arrival,
     find_remedies,
-    find_silence_remedies,
     find_unaddressed,
     find_wrong_ports,
 )
@@ -45,10 +44,10 @@ def advise_on_question(
     """
     read_estate = cache(lambda: AdviceEstate(read_facts()))
     sent = SentMessage.of_case(judged.case, judged.message.t)
+    paths = [] if followed is None else [path.judged for path in followed.paths]
     if followed is None:
         remedies, path = _advise_where_stuck(judged.case, sent, read_estate), None
     else:
-        paths = [path.judged for path in followed.paths]
         remedies, path = _advise_on_paths(paths, sent, read_estate), paths[0] if len(paths) == 1 else None
     verdict = judged.case.verdict
     if status_text is not None and verdict is not None and judged.case.database is not None:
@@ -56,6 +55,8 @@ def advise_on_question(
         case = replace(judged.case, path=own_path, status_text=status_text)
         result = MessageResult(judged.question.row, "", case, judged.message)
         remedies = _add_reported(remedies, result, sent, read_estate, has_exports=has_exports)
+    if not remedies and any(path.unread_addresses for path in paths):
+        remedies = [remedy for path in paths for remedy in find_unaddressed(path, read_estate())]
     return _allow(read_estate(), remedies) if remedies else ()
 
 
@@ -78,7 +79,6 @@ def _advise_on_paths(paths: Iterable[JudgedPath], sent: SentMessage, read_estate
         for remedy in (
             *find_remedies(path, sent, estate)[1],
             *find_wrong_ports(path.all_paths, sent, estate),
-            *find_unaddressed(path, estate),
         )
     ]
 
@@ -98,10 +98,11 @@ def _add_reported(
         return remedies
     adviser = StatusAdviser(read_estate())
     counted = adviser.answer([result], is_failing=is_failing, has_remedy=has_remedy)
-    answers = [remedy for remedy, _ in counted]
+    shown = {remedy.shown for remedy in remedies}
+    answers = [remedy for remedy, _ in counted if remedy.shown not in shown]
     if not answers and is_silent:
         reported = adviser.describe(result, StatusTrouble.UNREAD, result.status_text)
-        answers = find_silence_remedies(path, sent, _describe_silence(result, reported))
+        answers = adviser.answer_silence(result, sent, _describe_silence(result, reported))
     ordered = [*remedies, *answers] if is_kept else [*answers, *remedies]
     return sorted(ordered, key=lambda remedy: remedy.discards_messages)
 

@@ -11,12 +11,13 @@ from routing.advice import connection_advice, dialog_remedies
 from routing.advice.address_remedies import restore_default
 from routing.advice.broker_copies import part_twins
 from routing.advice.login_remedies import find_refusal
-from routing.advice.path_remedies import by_route
+from routing.advice.path_remedies import by_route, find_silence_remedies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.send_remedies import grant_access, grant_send
 from routing.advice.server_remedies import follow_primary, lead_from_loopback
 from routing.advice.service_remedies import end_conversations, end_dead_dialog
+from routing.advice.silence_remedies import SilentMessages, has_arrived
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import CONNECTION_TROUBLES, StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
@@ -220,10 +221,14 @@ class StatusAdviser:
         if all(find_trouble(text.number, text.text) is not StatusTrouble.NO_ENDPOINT for text in texts):
             yield answer_status(status), len(results)
 
-    def find_refusal(self, result: MessageResult) -> list[Remedy]:
-        """Return the remedy for a connection that the error log of the other side names, or an empty list."""
-        remedy = find_refusal(self._describe_unsaid(result, StatusTrouble.CLOSED_BY_OTHER_SIDE))
-        return [] if remedy is None else [remedy.with_confidence_at_most(Confidence.TO_BE_CHECKED)]
+    def answer_silence(self, result: MessageResult, sent: SentMessage, silent: SilentMessages) -> list[Remedy]:
+        """Return the remedies for messages that are not acknowledged, by what the target exported."""
+        remedies = find_silence_remedies(result.path, sent, silent)
+        is_unexplained = all(remedy.confidence is Confidence.TO_BE_CHECKED for remedy in remedies)
+        if not is_unexplained or has_arrived(silent):
+            return remedies
+        refusal = find_refusal(self._describe_unsaid(result, StatusTrouble.CLOSED_BY_OTHER_SIDE))
+        return remedies if refusal is None else [refusal.with_confidence_at_most(Confidence.TO_BE_CHECKED)]
 
     def _describe_unsaid(self, result: MessageResult, trouble: StatusTrouble) -> ReportedStatus:
         return self.describe(result, trouble, StatusText(result.status_text.observed_at, None, None))

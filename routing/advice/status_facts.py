@@ -113,9 +113,7 @@ class ReportedStatus:
 
         An instance with an address has an endpoint: a script that was read creates it.
         """
-        was_read = self.server.was_exported("service_broker_endpoints", instance)
-        has_address = bool(self.estate.instances[instance].own_addresses)
-        return was_read and not has_address and instance not in self.server.endpoints
+        return self.server.has_no_endpoint(instance) and not self.estate.instances[instance].own_addresses
 
     def find_target_instance(self) -> SqlInstance | None:
         """Find the instance that listens at the address. Return None unless there is exactly one."""

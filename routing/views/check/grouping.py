@@ -9,11 +9,11 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from routing.advice.path_remedies import find_arrival, find_remedies, find_silence_remedies
+from routing.advice.path_remedies import find_arrival, find_remedies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, withhold_refused
 from routing.advice.server_remedies import complete_addresses, lead_from_loopback
-from routing.advice.silence_remedies import SilentMessages, has_arrived
+from routing.advice.silence_remedies import SilentMessages
 from routing.advice.status_advice import StatusAdviser
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage, UsedRoute
@@ -346,18 +346,13 @@ class _Adviser:
         bare = MessageGroup(ordered, helped.near_misses, ())
         on_path = [GroupAdvice(remedy, len(ordered), is_of_routes=True) for remedy in helped.remedies]
         counted_remedies = self._statuses.answer(ordered, is_failing=bare.is_failing, has_remedy=bool(on_path))
-        shown = {(remedy.place, remedy.statement or remedy) for remedy in helped.remedies}
+        shown = {remedy.shown for remedy in helped.remedies}
         status_remedies = [
-            GroupAdvice(remedy, count)
-            for remedy, count in counted_remedies
-            if (remedy.place, remedy.statement or remedy) not in shown
+            GroupAdvice(remedy, count) for remedy, count in counted_remedies if remedy.shown not in shown
         ]
         if bare.is_silent and not status_remedies and not on_path:
             silent, case = self._describe_silence(bare), bare.first.case
-            remedies = find_silence_remedies(case.path, self._sent(case), silent)
-            is_unexplained = all(remedy.confidence is Confidence.TO_BE_CHECKED for remedy in remedies)
-            if is_unexplained and not has_arrived(silent):
-                remedies = self._statuses.find_refusal(bare.first) or remedies
+            remedies = self._statuses.answer_silence(bare.first, self._sent(case), silent)
             status_remedies = [GroupAdvice(remedy, bare.unacknowledged) for remedy in remedies]
         is_away = bare.first.case.is_on_its_way
         all_advice = [*status_remedies, *on_path] if is_away else [*on_path, *status_remedies]
