@@ -110,7 +110,9 @@ def find_silence_remedies(path: JudgedPath | None, sent: SentMessage, silent: Si
         return [say_outdated(silent, instance) for instance in outdated]
     if path.end is PathEnd.DELIVERED and arriving:
         place = RemedyPlace(arriving[0].hop_path.instance or "", arriving[0].hop_path.database)
-        return [with_next_steps(silent, replace(look_for_queue(place, silent.service), cause=_SENT_RIGHTLY))]
+        return [
+            with_next_steps(silent, replace(look_for_queue(place, silent.status.service), cause=_SENT_RIGHTLY))
+        ]
     return (
         find_wrong_ports(path.forward_paths, sent, estate)
         or find_unaddressed(path, estate)
@@ -122,7 +124,7 @@ def _look_further(silent: SilentMessages) -> Remedy:
     target = silent.target
     if target is None or target.database is None:
         return _export_further(silent)
-    return with_next_steps(silent, look_for_queue(target, silent.service))
+    return with_next_steps(silent, look_for_queue(target, silent.status.service))
 
 
 def _export_further(silent: SilentMessages) -> Remedy:

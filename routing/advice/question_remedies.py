@@ -7,25 +7,21 @@ from dataclasses import replace
 from functools import cache
 
 from routing.advice.path_remedies import (
-    find_arrival,
     find_remedies,
     find_unaddressed,
     find_wrong_ports,
 )
 from routing.advice.remedies import remedy_of
-from routing.advice.remedy import Remedy, RemedyPlace, withhold_refused
+from routing.advice.remedy import Remedy, withhold_refused
 from routing.advice.server_remedies import complete_addresses
-from routing.advice.silence_remedies import SilentMessages
 from routing.advice.status_advice import StatusAdviser
-from routing.advice.status_facts import ReportedStatus
-from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.cases.background import StatusText
 from routing.cases.evidence import FileEvidence
 from routing.cases.judged_questions import FollowedMessage, JudgedQuestion, RemedyFacts
 from routing.cases.message_cases import MessageCase, MessageResult
 from routing.rules.judging import JudgedPath
-from routing.terms import LEAVES, STAYS, PathEnd
+from routing.terms import LEAVES, STAYS
 
 ReadEstate = Callable[[], AdviceEstate]
 
@@ -101,27 +97,11 @@ def _add_reported(
     shown = {remedy.shown for remedy in remedies}
     answers = [remedy for remedy, _ in counted if remedy.shown not in shown]
     if not answers and is_silent:
-        reported = adviser.describe(result, StatusTrouble.UNREAD, result.status_text)
-        answers = adviser.answer_silence(result, sent, _describe_silence(result, reported))
+        conversation = None if result.message is None else result.message.conversation_id
+        conversations = () if conversation is None else (conversation,)
+        answers = adviser.answer_silence(result, sent, conversations, result.row["enqueue_time"])
     ordered = [*remedies, *answers] if is_kept else [*answers, *remedies]
     return sorted(ordered, key=lambda remedy: remedy.discards_messages)
-
-
-def _describe_silence(result: MessageResult, reported: ReportedStatus) -> SilentMessages:
-    path, conversation = result.path, None if result.message is None else result.message.conversation_id
-    arrival = None if path is None else find_arrival(path)
-    is_lost = path is None or path.end is PathEnd.NOT_KNOWN
-    return SilentMessages(
-        estate=reported.estate,
-        sender=RemedyPlace(reported.instance, reported.scope if reported.address else reported.database),
-        service=reported.service,
-        target=reported.find_target() if is_lost and arrival is None else arrival,
-        conversations=() if conversation is None else (conversation,),
-        newest=result.row["enqueue_time"],
-        route=reported.route,
-        address=reported.address,
-        from_service=reported.from_service,
-    )
 
 
 def _allow(estate: AdviceEstate, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:

@@ -21,8 +21,9 @@ from routing.advice.server_remedies import (
     part_endpoints,
     start_endpoint,
 )
+from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_trouble
-from routing.advice.stuck_messages import AdviceEstate, UsedRoute
+from routing.advice.stuck_messages import AdviceEstate
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_facts import TELLS
 from routing.render.phrases import cut, named, quote_log, when
@@ -40,24 +41,24 @@ EVENT_THAT_TELLS = (
 class SilentMessages:
     """Messages without acknowledgement, and their expected destination.
 
-    ``conversations`` are the ids of their dialogs. ``newest`` is the last time, in microseconds, at which one was
-    enqueued. ``address`` is that of ``route`` in the sender's database, or None if they stay there.
+    ``status`` has the facts of one of them. ``conversations`` are the ids of their dialogs. ``newest`` is the last
+    time, in microseconds, at which one was enqueued.
     """
 
-    estate: AdviceEstate
-    sender: RemedyPlace
-    service: str
+    status: ReportedStatus
     target: RemedyPlace | None
     conversations: Collection[str]
     newest: int
-    route: str | None = None
-    address: str | None = None
-    from_service: str | None = None
 
     @property
-    def on_route(self) -> UsedRoute:
-        """The use of the route."""
-        return UsedRoute(self.estate, self.address, self.service, self.sender, self.route)
+    def estate(self) -> AdviceEstate:
+        """The known estate."""
+        return self.status.estate
+
+    @property
+    def sender(self) -> RemedyPlace:
+        """The sender's database, or the one with the route by which they leave."""
+        return self.status.place if self.status.address is None else self.status.route_place
 
 
 def find_causes(silent: SilentMessages) -> list[Remedy]:
@@ -67,18 +68,18 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
     if thrown_away is not None:
         return [thrown_away]
     if target is None or target.database is None:
-        at_address = correct_managed_port(silent.on_route) or _look_at_address(silent)
+        at_address = correct_managed_port(silent.status.on_route) or _look_at_address(silent)
         return [] if at_address is None else [at_address]
     server = silent.estate.server
-    queue, arrived = server.queue_of(*target, silent.service), has_arrived(silent)
+    queue, arrived = server.queue_of(*target, silent.status.service), has_arrived(silent)
     is_direct = [owner.name for owner in _owners(silent)] == [target.instance] != [silent.sender.instance]
-    sent = silent.sender, target, silent.service, silent.from_service
+    sent = silent.sender, target, silent.status.service, silent.status.from_service
     remedies = (
-        leave_replica(silent.on_route, target.instance) if is_direct else None,
-        None if queue is None else turn_on(server, target, queue, silent.service),
+        leave_replica(silent.status.on_route, target.instance) if is_direct else None,
+        None if queue is None else turn_on(server, target, queue, silent.status.service),
         open_database(server, target),
         own_database(server, target),
-        correct_managed_port(silent.on_route),
+        correct_managed_port(silent.status.on_route),
         _mend_endpoints(silent, target) if is_direct and not arrived else None,
         link_express(server, silent.sender.instance, target.instance),
         None if arrived else grant_missing_send(server, *sent),
@@ -103,7 +104,7 @@ def _read_events(silent: SilentMessages, target: RemedyPlace | None) -> Remedy |
         number = "" if last.number is None else f"{last.number}, "
         recorded = f"Its events say: {number}{cut(last.reason or 'without a reason')}"
         if trouble is StatusTrouble.NO_PERMISSION and target is not None:
-            sent = silent.sender, target, silent.service, silent.from_service
+            sent = silent.sender, target, silent.status.service, silent.status.from_service
             missing = grant_missing_send(server, *sent, is_reported=True)
             if missing is not None:
                 return replace(missing, actions=(recorded, *missing.actions))
@@ -126,11 +127,11 @@ def say_outdated(silent: SilentMessages, instance: str) -> Remedy:
 
 def _look_at_address(silent: SilentMessages) -> Remedy | None:
     """Return the remedy for an address of a secondary replica, a closed database or another instance."""
-    estate, owners, use = silent.estate, _owners(silent), silent.on_route
-    without_service = [owner.name for owner in owners if not owner.holders_of(silent.service)]
+    estate, owners, use = silent.estate, _owners(silent), silent.status.on_route
+    without_service = [owner.name for owner in owners if not owner.holders_of(silent.status.service)]
     at_owners = chain(
         (leave_replica(use, owner.name) for owner in owners),
-        (open_holder(estate.server, name, silent.service) for name in without_service),
+        (open_holder(estate.server, name, silent.status.service) for name in without_service),
     )
     others = restore_default, lead_from_loopback, part_endpoints, lead_to_neighbour
     return next(filter(None, chain(at_owners, (advise(use) for advise in others))), None)
@@ -178,10 +179,10 @@ def _mend_endpoints(silent: SilentMessages, target: RemedyPlace) -> Remedy | Non
 def _owners(silent: SilentMessages) -> list[SqlInstance]:
     """Return the instances that listen at the address, or else the only one on its machine."""
     estate = silent.estate
-    if silent.address is None:
+    if silent.status.address is None:
         return []
-    owners = estate.network.owners(silent.address, estate.find_instance(silent.sender.instance))
-    on_machine = None if owners else estate.find_instance_of_host(silent.address)
+    owners = estate.network.owners(silent.status.address, estate.find_instance(silent.sender.instance))
+    on_machine = None if owners else estate.find_instance_of_host(silent.status.address)
     return [*owners, *([] if on_machine is None else [on_machine])]
 
 
@@ -221,6 +222,6 @@ def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
         "Check the connection, the certificates and the grants of SEND and CONNECT.",
         "The target drops messages that it must not accept, and the sender is not informed.",
     )
-    senders = list_senders(server, target, silent.service)
+    senders = list_senders(server, target, silent.status.service)
     facts = (*(() if senders is None else (senders,)), *_quote_logs(silent, target), *_missing(silent, target))
     return Remedy(target, cause, (*grants, *facts, EVENT_THAT_TELLS))

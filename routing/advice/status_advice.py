@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -11,7 +11,7 @@ from routing.advice import connection_advice, dialog_remedies
 from routing.advice.address_remedies import restore_default
 from routing.advice.broker_copies import part_twins
 from routing.advice.login_remedies import find_refusal
-from routing.advice.path_remedies import by_route, find_silence_remedies
+from routing.advice.path_remedies import by_route, find_arrival, find_silence_remedies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.send_remedies import grant_access, grant_send
@@ -27,7 +27,7 @@ from routing.groups import group_pairs
 from routing.plan.verdicts import MessageJudge, may_ask
 from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, topic_of
 from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
-from routing.terms import MSDB, ON_ITS_WAY, Outcome, Reason
+from routing.terms import MSDB, ON_ITS_WAY, Outcome, PathEnd, Reason
 
 LAST_ATTEMPT = "The status is of the last attempt: by these exports a route takes the messages now."
 TRIES_AGAIN = (
@@ -221,13 +221,22 @@ class StatusAdviser:
         if all(find_trouble(text.number, text.text) is not StatusTrouble.NO_ENDPOINT for text in texts):
             yield answer_status(status), len(results)
 
-    def answer_silence(self, result: MessageResult, sent: SentMessage, silent: SilentMessages) -> list[Remedy]:
-        """Return the remedies for messages that are not acknowledged, by what the target exported."""
-        remedies = find_silence_remedies(result.path, sent, silent)
+    def answer_silence(
+        self, result: MessageResult, sent: SentMessage, conversations: Collection[str], newest: int
+    ) -> list[Remedy]:
+        """Return the remedies for messages that are not acknowledged, by what the target exported.
+
+        ``conversations`` and ``newest`` are those of `SilentMessages`.
+        """
+        status, path = self._describe_unsaid(result, StatusTrouble.CLOSED_BY_OTHER_SIDE), result.path
+        arrival = None if path is None else find_arrival(path)
+        is_lost = arrival is None and (path is None or path.end is PathEnd.NOT_KNOWN)
+        silent = SilentMessages(status, status.find_target() if is_lost else arrival, conversations, newest)
+        remedies = find_silence_remedies(path, sent, silent)
         is_unexplained = all(remedy.confidence is Confidence.TO_BE_CHECKED for remedy in remedies)
         if not is_unexplained or has_arrived(silent):
             return remedies
-        refusal = find_refusal(self._describe_unsaid(result, StatusTrouble.CLOSED_BY_OTHER_SIDE))
+        refusal = find_refusal(status)
         return remedies if refusal is None else [refusal.with_confidence_at_most(Confidence.TO_BE_CHECKED)]
 
     def _describe_unsaid(self, result: MessageResult, trouble: StatusTrouble) -> ReportedStatus:

@@ -9,11 +9,10 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from routing.advice.path_remedies import find_arrival, find_remedies
+from routing.advice.path_remedies import find_remedies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, withhold_refused
 from routing.advice.server_remedies import complete_addresses, lead_from_loopback
-from routing.advice.silence_remedies import SilentMessages
 from routing.advice.status_advice import StatusAdviser
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, SentMessage, UsedRoute
@@ -351,8 +350,11 @@ class _Adviser:
             GroupAdvice(remedy, count) for remedy, count in counted_remedies if remedy.shown not in shown
         ]
         if bare.is_silent and not status_remedies and not on_path:
-            silent, case = self._describe_silence(bare), bare.first.case
-            remedies = self._statuses.answer_silence(bare.first, self._sent(case), silent)
+            rows = [result.row for result in bare.results if result.is_unacknowledged]
+            conversations = frozenset(row["conversation_id"] for row in rows if row.get("conversation_id"))
+            newest = max(micros_of(row["enqueue_time"]) for row in rows)
+            sent = self._sent(bare.first.case)
+            remedies = self._statuses.answer_silence(bare.first, sent, conversations, newest)
             status_remedies = [GroupAdvice(remedy, bare.unacknowledged) for remedy in remedies]
         is_away = bare.first.case.is_on_its_way
         all_advice = [*status_remedies, *on_path] if is_away else [*on_path, *status_remedies]
@@ -360,23 +362,6 @@ class _Adviser:
         server = self._estate.server
         allowed = [replace(advice, remedy=withhold_refused(server, advice.remedy)) for advice in all_advice]
         return MessageGroup(ordered, helped.near_misses, tuple(allowed))
-
-    def _describe_silence(self, bare: MessageGroup) -> SilentMessages:
-        case, verdict = bare.first.case, bare.verdict
-        rows = [result.row for result in bare.results if result.is_unacknowledged]
-        arriving = None if case.path is None else find_arrival(case.path)
-        target = RemedyPlace(case.instance, None if verdict is None else verdict.destination_database)
-        return SilentMessages(
-            estate=self._estate,
-            sender=RemedyPlace(case.instance, case.scope if case.path is not None else case.database),
-            service=case.service,
-            target=target if case.path is None else arriving,
-            conversations=frozenset(row["conversation_id"] for row in rows if row.get("conversation_id")),
-            newest=max(micros_of(row["enqueue_time"]) for row in rows),
-            route=None if verdict is None else verdict.route_name,
-            address=None if verdict is None or case.path is None else verdict.address,
-            from_service=case.from_service,
-        )
 
     def _sent(self, case: MessageCase) -> SentMessage:
         return SentMessage.of_case(case, self._checked.times[case.instance])
