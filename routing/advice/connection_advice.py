@@ -95,7 +95,7 @@ def start_listening(status: ReportedStatus) -> Remedy:
     target = status.find_peer()
     if target is None:
         actions = (*entry.actions, "The statements are for the other side, which these exports do not name.")
-        remedy = server_remedies.listen_at_holder(status) or server_remedies.lead_to_holder(status)
+        remedy = server_remedies.lead_to_holder(status)
         return remedy or to_fill_in(RemedyPlace(status.instance, MASTER), cause, actions, _LIST_ENDPOINTS, _START)
     place = RemedyPlace(target.name, MASTER)
     endpoint = status.server.endpoint(target.name)
@@ -158,11 +158,13 @@ def mend_endpoints(status: ReportedStatus) -> Remedy:
         or login_remedies.explain_logon(status)
         or handshake_remedies.check_certificates(status)
         or login_remedies.open_endpoint(status)
-        or _link_express(status)
+        or server_remedies.link_express(status.server, status.instance, status.find_peer_name())
     )
     if corrected is not None:
         return corrected
-    grant = f"GRANT CONNECT ON ENDPOINT::{_own_endpoint(status)} TO [<login>];"
+    grant = (
+        f"GRANT CONNECT ON ENDPOINT::{server_remedies.name_endpoint(status.server, status.instance)} TO [<login>];"
+    )
     remedy = _on_both_sides(status, _LIST_ENDPOINTS, LIST_CERTIFICATES, grant)
     logins = login_remedies.list_logins(status)
     return remedy if logins is None else replace(remedy, actions=(*remedy.actions, logins))
@@ -176,11 +178,6 @@ def correct_address(status: ReportedStatus) -> Remedy:
 def grant_connect(status: ReportedStatus) -> Remedy:
     """Advise GRANT CONNECT for a login that the status names, or a comparison of the endpoints."""
     return login_remedies.grant_connect(status) or mend_endpoints(status)
-
-
-def _link_express(status: ReportedStatus) -> Remedy | None:
-    peer = status.find_peer_name()
-    return None if peer is None else server_remedies.link_express(status.server, status.instance, peer)
 
 
 def correct_connection(status: ReportedStatus) -> Remedy | None:
@@ -266,10 +263,6 @@ def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> R
     return Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.TO_BE_CHECKED)
 
 
-def _own_endpoint(status: ReportedStatus) -> str:
-    return server_remedies.name_endpoint(status.server, status.instance)
-
-
 def correct_port(status: ReportedStatus) -> Remedy | None:
     """Advise the port of the endpoint for the route, or return None if the port may be right.
 
@@ -342,7 +335,7 @@ def renew_endpoint_certificate(status: ReportedStatus) -> Remedy:
         status,
         LIST_CERTIFICATES,
         "CREATE CERTIFICATE [<certificate>] WITH SUBJECT = N'<subject>', EXPIRY_DATE = N'<date>';",
-        f"ALTER ENDPOINT {_own_endpoint(status)}"
+        f"ALTER ENDPOINT {server_remedies.name_endpoint(status.server, status.instance)}"
         " FOR SERVICE_BROKER (AUTHENTICATION = CERTIFICATE [<certificate>]);",
     )
 

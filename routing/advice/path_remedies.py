@@ -84,7 +84,7 @@ def find_silence_remedies(path: JudgedPath | None, sent: SentMessage, silent: Si
 
     ``path`` is None if they stay on their instance.
     """
-    causes, estate = find_causes(silent), silent.estate
+    causes, estate = find_causes(silent), silent.status.estate
     if path is None:
         return causes or [_look_further(silent)]
     arriving = [
@@ -266,12 +266,8 @@ def _remedies_of(
         remedy = replace(remedy, place=RemedyPlace(sent.instance, sent.database))
     yield stuck, remedy
     if past is not None:
-        yield stuck, _as_alternative(past)
-
-
-def _as_alternative(remedy: Remedy) -> Remedy:
-    actions = ("Or do this instead, so that the messages do not pass that instance.", *remedy.actions)
-    return replace(remedy.with_confidence_at_most(Confidence.LIKELY), actions=actions)
+        actions = ("Or do this instead, so that the messages do not pass that instance.", *past.actions)
+        yield stuck, replace(past.with_confidence_at_most(Confidence.LIKELY), actions=actions)
 
 
 def _loop_to_break(possible_path: PossiblePath, describe: Callable[[int], StuckMessage]) -> int:

@@ -18,7 +18,7 @@ from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_numbers
 from routing.advice.stuck_messages import AdviceEstate, StuckMessage, UsedRoute
 from routing.advice.trouble_catalogue import STATUSES, TRUST_RISK
-from routing.cases.estate_addresses import EstateAddresses, is_ip
+from routing.cases.estate_addresses import EstateAddresses
 from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named, quote_log
 from routing.rules import text
@@ -282,13 +282,6 @@ def listen_on_all(status: ReportedStatus, instance: str) -> Remedy | None:
     )
 
 
-def listen_at_holder(status: ReportedStatus) -> Remedy | None:
-    """Return ALTER ENDPOINT for the only instance with the service, if the route has another IP address."""
-    holder = find_holder(status) if is_ip(text.host(status.address)) else None
-    remedy = None if holder is None else listen_on_all(status, holder)
-    return None if remedy is None else remedy.with_confidence_at_most(Confidence.TO_BE_CHECKED)
-
-
 def find_holder(status: ReportedStatus) -> str | None:
     """Return the only known instance with the service beside the sender's, or None."""
     holders = status.estate.instances.instances_with(status.service, status.broker) - {status.instance}
@@ -406,9 +399,9 @@ def lead_from_loopback(use: UsedRoute) -> Remedy | None:
     return correct_route(sender, route, clause, cause, *actions, is_open=chosen is None)
 
 
-def link_express(server: ServerEvidence, sender: str, target: str) -> Remedy | None:
+def link_express(server: ServerEvidence, sender: str, target: str | None) -> Remedy | None:
     """Say that two Express instances need one of a paid edition between them, or return None."""
-    if target == sender or not (server.is_express(sender) and server.is_express(target)):
+    if target in (None, sender) or not (server.is_express(sender) and server.is_express(target)):
         return None
     cause = (
         f"{named(sender)} and {named(target)} are both SQL Server Express: two Express instances exchange"

@@ -23,7 +23,6 @@ from routing.advice.server_remedies import (
 )
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_trouble
-from routing.advice.stuck_messages import AdviceEstate
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_facts import TELLS
 from routing.render.phrases import cut, named, quote_log, when
@@ -51,11 +50,6 @@ class SilentMessages:
     newest: int
 
     @property
-    def estate(self) -> AdviceEstate:
-        """The known estate."""
-        return self.status.estate
-
-    @property
     def sender(self) -> RemedyPlace:
         """The sender's database, or the one with the route by which they leave."""
         return self.status.place if self.status.address is None else self.status.route_place
@@ -70,7 +64,7 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
     if target is None or target.database is None:
         at_address = correct_managed_port(silent.status.on_route) or _look_at_address(silent)
         return [] if at_address is None else [at_address]
-    server = silent.estate.server
+    server = silent.status.estate.server
     queue, arrived = server.queue_of(*target, silent.status.service), has_arrived(silent)
     is_direct = [owner.name for owner in _owners(silent)] == [target.instance] != [silent.sender.instance]
     sent = silent.sender, target, silent.status.service, silent.status.from_service
@@ -91,9 +85,9 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
 
 
 def _read_events(silent: SilentMessages, target: RemedyPlace | None) -> Remedy | None:
-    server = silent.estate.server
+    server = silent.status.estate.server
     instances = [silent.sender.instance] if target is None else [target.instance, silent.sender.instance]
-    instances += [name for name in silent.estate.instances if name not in instances]
+    instances += [name for name in silent.status.estate.instances if name not in instances]
     for instance in instances:
         drops = server.dropped(instance, silent.conversations)
         if not drops:
@@ -116,7 +110,7 @@ def _read_events(silent: SilentMessages, target: RemedyPlace | None) -> Remedy |
 
 def say_outdated(silent: SilentMessages, instance: str) -> Remedy:
     """Say that an instance on the path was exported before the messages were sent."""
-    exported = silent.estate.server.exported_at(instance)
+    exported = silent.status.estate.server.exported_at(instance)
     at = "" if exported is None else f" at {when(exported)}"
     cause = (
         f"Whether the messages arrived is not known: {named(instance)} was exported{at}, before the newest of them"
@@ -127,7 +121,7 @@ def say_outdated(silent: SilentMessages, instance: str) -> Remedy:
 
 def _look_at_address(silent: SilentMessages) -> Remedy | None:
     """Return the remedy for an address of a secondary replica, a closed database or another instance."""
-    estate, owners, use = silent.estate, _owners(silent), silent.status.on_route
+    estate, owners, use = silent.status.estate, _owners(silent), silent.status.on_route
     without_service = [owner.name for owner in owners if not owner.holders_of(silent.status.service)]
     at_owners = chain(
         (leave_replica(use, owner.name) for owner in owners),
@@ -142,19 +136,19 @@ def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:
     target = silent.target
     if target is None or target.database is None:
         return remedy
-    twins = name_twins(silent.estate, target, silent.sender)
+    twins = name_twins(silent.status.estate, target, silent.sender)
     facts = (*twins, *_quote_logs(silent, target), *_missing(silent, target))
     return replace(remedy, actions=(*remedy.actions, *facts, EVENT_THAT_TELLS))
 
 
 def _quote_logs(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
     for instance in dict.fromkeys((target.instance, silent.sender.instance)):
-        for line in silent.estate.server.log_lines(instance, "Service Broker login attempt failed")[:1]:
+        for line in silent.status.estate.server.log_lines(instance, "Service Broker login attempt failed")[:1]:
             yield quote_log(instance, line)
 
 
 def _missing(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
-    server = silent.estate.server
+    server = silent.status.estate.server
     views = [
         view
         for view in ("service_queues", "database_permissions", "remote_service_bindings")
@@ -167,7 +161,7 @@ def _missing(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
 
 def _mend_endpoints(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
     """Return the remedy for an endpoint of either side that is not started, or has no valid certificate."""
-    server, sender = silent.estate.server, silent.sender.instance
+    server, sender = silent.status.estate.server, silent.sender.instance
     cause = f"{named(sender)} and {named(target.instance)} exchange messages by their endpoints."
     return (
         start_endpoint(server, sender, cause)
@@ -178,7 +172,7 @@ def _mend_endpoints(silent: SilentMessages, target: RemedyPlace) -> Remedy | Non
 
 def _owners(silent: SilentMessages) -> list[SqlInstance]:
     """Return the instances that listen at the address, or else the only one on its machine."""
-    estate = silent.estate
+    estate = silent.status.estate
     if silent.status.address is None:
         return []
     owners = estate.network.owners(silent.status.address, estate.find_instance(silent.sender.instance))
@@ -192,13 +186,13 @@ def has_arrived(silent: SilentMessages) -> bool:
 
 
 def _count_arrived(silent: SilentMessages, target: RemedyPlace) -> int:
-    arrived = silent.estate.server.conversations(target.instance, target.database or "") or frozenset()
+    arrived = silent.status.estate.server.conversations(target.instance, target.database or "") or frozenset()
     return len(arrived.intersection(silent.conversations))
 
 
 def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
     """Advise on lost messages or acknowledgements, by the conversation endpoints of the target."""
-    server = silent.estate.server
+    server = silent.status.estate.server
     is_exported = server.was_exported("conversation_endpoints", target.instance, target.database)
     if not is_exported or not silent.conversations or target.instance == silent.sender.instance:
         return None

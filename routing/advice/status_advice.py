@@ -35,6 +35,10 @@ TRIES_AGAIN = (
     " seconds."
 )
 _OVER = (StatusTrouble.SERVICE_GONE, StatusTrouble.CONVERSATION_ENDED)
+_SAID_THERE = (
+    *(StatusTrouble.TARGET_FULL, StatusTrouble.TARGET_DAMAGED, StatusTrouble.NO_MEMORY, StatusTrouble.LICENSE),
+    *(StatusTrouble.TARGET_EXCEPTION, StatusTrouble.CONTRACT_NOT_TAKEN, StatusTrouble.MESSAGE_REFUSED),
+)
 _NOT_FOUND = (
     *(StatusTrouble.NO_ROUTE, StatusTrouble.SERVICE_NOT_HERE, StatusTrouble.BROKER_NOT_HERE),
     *(StatusTrouble.NOT_TAKEN_THERE, StatusTrouble.UNREAD),
@@ -166,18 +170,10 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.NO_ACCESS: grant_access,
     StatusTrouble.QUEUE_OFF: connection_advice.turn_queue_on,
     StatusTrouble.TARGET_BROKER_OFF: connection_advice.enable_target_broker,
-    StatusTrouble.TARGET_FULL: connection_advice.say_at_target,
-    StatusTrouble.TARGET_DAMAGED: connection_advice.say_at_target,
-    StatusTrouble.NO_MEMORY: connection_advice.say_at_target,
-    StatusTrouble.TARGET_EXCEPTION: connection_advice.say_at_target,
-    StatusTrouble.CONTRACT_NOT_TAKEN: connection_advice.say_at_target,
-    StatusTrouble.LICENSE: connection_advice.say_at_target,
-    StatusTrouble.MESSAGE_REFUSED: connection_advice.say_at_target,
+    **dict.fromkeys(_SAID_THERE, connection_advice.say_at_target),
     StatusTrouble.ID_DIFFERS: connection_advice.renew_id,
     StatusTrouble.DOUBLED_ID: _part_twins,
-    StatusTrouble.SERVICE_GONE: _end_dialogs,
-    StatusTrouble.CONVERSATION_ENDED: _end_dialogs,
-    StatusTrouble.RESTORED: _end_dialogs,
+    **dict.fromkeys((*_OVER, StatusTrouble.RESTORED), _end_dialogs),
     StatusTrouble.UNREAD: connection_advice.read_views,
 }
 """The builders of remedies for troubles where the words of the catalogue are not enough."""

@@ -301,15 +301,11 @@ def _yielded_finding(rule: CustomRule, yielded: Any) -> LintFinding:
     match yielded:
         case (subject, str(message)) if isinstance(subject, ROWS):
             named = subject.subject
-        case (tuple() as subject, str(message)) if _is_subject(subject):
+        case (tuple((str() | None, str() | None, str() | None)) as subject, str(message)):
             named = subject
         case _:
             raise RuleError.no_finding(rule.code, *rule.place, yielded, _SUBJECT)
     return LintFinding(rule.code, *named, message, None)
-
-
-def _is_subject(subject: tuple[Any, ...]) -> bool:
-    return len(subject) == 3 and all(part is None or isinstance(part, str) for part in subject)
 
 
 def line_in(file: str, error: BaseException) -> int | None:

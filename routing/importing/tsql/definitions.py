@@ -246,10 +246,6 @@ def _text(arguments: Arguments, parameter: str, default: str | None = None) -> s
     return value
 
 
-def _detach(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
-    return [DetachDatabase(*place.parts, _text(arguments, "dbname"))]
-
-
 def _remove(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
     return [DropDatabase(*place.parts, _text(arguments, "dbname"))]
 
@@ -286,7 +282,10 @@ _PROCEDURES: dict[str, tuple[tuple[str, ...], Callable[[Arguments, StatementPlac
     "sp_attach_single_file_db": (("dbname",), _attach),
     "sp_dboption": (("dbname", "optname", "optvalue"), _set_option),
     "sp_dbremove": (("dbname",), _remove),
-    "sp_detach_db": (("dbname",), _detach),
+    "sp_detach_db": (
+        ("dbname",),
+        lambda arguments, place: [DetachDatabase(*place.parts, _text(arguments, "dbname"))],
+    ),
     "sp_rename": (("objname", "newname", "objtype"), _rename_object),
     "sp_renamedb": (("dbname", "newname"), _rename_database),
 }
