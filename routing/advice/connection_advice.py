@@ -44,7 +44,11 @@ _SINGLE_USER_SENDER, _SINGLE_USER_MSDB = 28075, 9790
 _AWAY = "The messages are for another instance."
 _COMPARE = "The exports show this. The text itself could not be read here: compare it."
 _NO_ACCOUNT = 15404
-_DENIED = 916
+_DENIED, _DIFFERENT = 916, 33009
+_OTHER_SID = (
+    "The owner of the database in its own files is not the one in sys.databases (error 33009), as after a restore"
+    " or an attach."
+)
 _WITHOUT_ACCESS = "The login in the text may not use the target's database (error 916)."
 _NOT_THE_OWNER = "Windows does not know the account in the text, and by these exports it owns no database here."
 _FIND_ACCOUNT = (
@@ -383,7 +387,7 @@ def give_owner(status: ReportedStatus) -> Remedy:
     trusted = server_remedies.trust_initiator(status, place, numbers)
     if trusted is not None:
         return trusted
-    is_denied, cause = _DENIED in numbers, entry.cause
+    is_denied, cause = _DENIED in numbers, _OTHER_SID if _DIFFERENT in numbers else entry.cause
     if is_denied or _NO_ACCOUNT in numbers:
         candidates = (status.place,) if place is None else (place, status.place)
         place = next((owned for owned in candidates if not _is_owner_valid(status, owned)), None)

@@ -1048,6 +1048,7 @@ def test_the_broker_of_msdb_is_off(tmp_path: Path) -> None:
     [trouble] = check([str(tmp_path)]).troubles
     assert trouble.kind is TroubleKind.BROKER_OFF
     assert trouble.remedy.statement == "USE [master];\nALTER DATABASE [msdb] SET ENABLE_BROKER WITH NO_WAIT;"
+    assert "ALTER DATABASE [msdb] SET ENABLE_BROKER WITH ROLLBACK IMMEDIATE" in trouble.remedy.text
 
 
 def test_without_a_queue_the_brokers_that_are_off_are_troubles(
