@@ -160,7 +160,7 @@ class Job:
             "seconds": round((row["finished_at"] - row["started_at"]).total_seconds(), 1),
             "jobs": self._last_job() - before,
             "duplicates": round(stages.get("duplicates", 0.0), 1),
-            "pending": round(stages.get("pending", 0.0) + stages.get("pending_messages", 0.0), 1),
+            "pending": round(stages.get("pending", 0.0), 1),
             "write": round(stages.get("write", 0.0), 1),
             "wrote": wrote,
             "stage_seconds": stages,

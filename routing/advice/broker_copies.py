@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from routing.advice import statements
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in, without_statement
+from routing.advice.remedy import AlteredDatabases, Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate, StuckMessage
 from routing.advice.trouble_catalogue import ENABLE_RISK, NEW_BROKER_RISK, STATUSES
-from routing.cases.estate_addresses import list_route_addresses
 from routing.render.phrases import join_words, named, quote_log
 from routing.rules import text
 from routing.rules.estate import Database, SqlInstance
@@ -78,7 +77,8 @@ def enable_database(estate: AdviceEstate, instance: SqlInstance, database: str, 
             f"If it fails because others use the database (error 5070), run {at_once.rstrip(';')}: that rolls back"
             " their open transactions and ends their sessions."
         )
-    remedy = ready(place, cause, actions, statements.enable_broker(database), risk=ENABLE_RISK)
+    line, altered = statements.enable_broker(database), AlteredDatabases((database,))
+    remedy = ready(place, cause, actions, line, risk=ENABLE_RISK, altered=altered)
     logged = estate.server.log_lines(instance.name, _OTHER_ID)
     refused_before = [line for line in logged if f'"{text.collated(database)}"' in text.collated(line)]
     return or_renew(remedy, quote_log(instance.name, refused_before[0])) if refused_before else remedy
@@ -120,7 +120,10 @@ def _enable_later(estate: AdviceEstate, place: RemedyPlace, database: str, cause
         joins,
     )
     lines = removal, statements.alter_database(database, _ENABLE_AT_ONCE), rejoining
-    return to_fill_in(place, cause, actions, *lines, risk=_LEAVE_RISK, confidence=Confidence.LIKELY)
+    altered = AlteredDatabases((database,))
+    return to_fill_in(
+        place, cause, actions, *lines, risk=_LEAVE_RISK, confidence=Confidence.LIKELY, altered=altered
+    )
 
 
 def find_twins(estate: AdviceEstate, instance: SqlInstance, database: str) -> list[Database]:
@@ -163,7 +166,8 @@ def part_twins(
         "Then enable the broker of the database that dialogs are meant for:",
         statements.enable_broker(database),
     )
-    return to_fill_in(place, cause, actions, *lines, risk=COPY_RISK)
+    altered = AlteredDatabases((database, twin))
+    return to_fill_in(place, cause, actions, *lines, risk=COPY_RISK, altered=altered)
 
 
 def _part_copy(database: str) -> tuple[str | None, ...]:
@@ -252,8 +256,7 @@ def _leads(estate: AdviceEstate, source: str, target: str) -> bool:
     instance = estate.instances.get(source)
     if instance is None:
         return False
-    addresses = {address for _, address in list_route_addresses({source: instance}) if address is not None}
-    owners = (owner for address in addresses for owner in estate.network.owners(address, instance))
+    owners = (owner for address in instance.route_addresses for owner in estate.network.owners(address, instance))
     return any(owner.name == target for owner in owners)
 
 
@@ -274,6 +277,5 @@ def _part_copy_at(place: RemedyPlace, places: list[RemedyPlace], sender: RemedyP
         actions += ("If they are replicas of one database, let the route lead to their listener instead.",)
     at_master = RemedyPlace(place.instance, MASTER)
     cause = _state_copies(places, sender)
-    if statements.identifier(database) is None:
-        return without_statement(at_master, cause, actions, risk=COPY_RISK)
-    return to_fill_in(at_master, cause, actions, *_part_copy(database), risk=COPY_RISK)
+    altered = AlteredDatabases((database,))
+    return to_fill_in(at_master, cause, actions, *_part_copy(database), risk=COPY_RISK, altered=altered)

@@ -8,10 +8,25 @@ from dataclasses import replace
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
 from routing.advice.address_remedies import ask_for_address, lead_to_managed, refuse_on_managed
 from routing.advice.broker_copies import MASTER, NEW_BROKER, enable_database, name_twins, or_renew
-from routing.advice.database_remedies import ANOTHER_OWNER, open_database, open_holder, open_key, own_database
+from routing.advice.database_remedies import (
+    ANOTHER_OWNER,
+    give_to_sa,
+    open_database,
+    open_holder,
+    open_key,
+    own_database,
+)
 from routing.advice.dialog_remedies import LIST_CERTIFICATES
 from routing.advice.queue_remedies import QUEUE_RISK, name_queue, turn_on
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace, correct_route, ready, to_fill_in
+from routing.advice.remedy import (
+    AlteredDatabases,
+    Confidence,
+    Remedy,
+    RemedyPlace,
+    correct_route,
+    ready,
+    to_fill_in,
+)
 from routing.advice.service_remedies import list_queues
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_numbers
@@ -403,8 +418,7 @@ def give_owner(status: ReportedStatus) -> Remedy:
         place = status.place
     elif place != status.place and not _is_owner_valid(status, status.place):
         actions += (f"If the text stays, do the same for {named(status.database)}, which sends.",)
-    at_master, line = RemedyPlace(place.instance, MASTER), statements.own_database(place.database)
-    return ready(at_master, cause, actions, line, confidence=Confidence.LIKELY)
+    return give_to_sa(place, cause, actions)
 
 
 def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:
@@ -462,6 +476,7 @@ def renew_id(status: ReportedStatus) -> Remedy:
         entry.actions,
         statements.alter_database(place.database, NEW_BROKER),
         risk=entry.risk,
+        altered=AlteredDatabases((place.database,)),
     )
 
 

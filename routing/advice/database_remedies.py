@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
-from routing.advice.trouble_catalogue import TroubleEntry
+from routing.advice.remedy import AlteredDatabases, Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.trouble_catalogue import TRUST_RISK, TroubleEntry
 from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named
 
@@ -59,7 +59,7 @@ _RECOVERIES: Mapping[str, _Recovery] = {
 
 def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
     """Return the remedy for a database that was exported as closed, read-only or in single-user mode."""
-    facts, name = server.database(place.instance, place.database), statements.identifier(place.database)
+    facts = server.database(place.instance, place.database)
     if facts is None:
         return None
     at, shown = RemedyPlace(place.instance, MASTER), f"{named(place.database)} of {named(place.instance)}"
@@ -70,27 +70,29 @@ def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
         return Remedy(at, cause, actions, confidence=Confidence.CERTAIN)
     if facts.is_closed:
         cause = f"{shown} is {facts.state}, and takes no messages."
-        return _bring_online(at, cause, facts.state or "", name)
+        return _bring_online(at, cause, facts.state or "", place.database)
     if facts.is_standby:
         cause = f"{shown} is a standby of log shipping, which is read-only and takes no messages."
-        return _bring_online(at, cause, _RESTORING, name)
+        return _bring_online(at, cause, _RESTORING, place.database)
+    opened = AlteredDatabases((place.database,), is_opening=True)
     if facts.is_read_only and not facts.is_in_group:
         cause = f"{shown} is read-only, and takes no messages."
         line = statements.alter_database(place.database, "READ_WRITE WITH NO_WAIT")
-        return ready(at, cause, ("Make it writable.",), line, risk=_WRITE_RISK)
+        return ready(at, cause, ("Make it writable.",), line, risk=_WRITE_RISK, altered=opened)
     if facts.user_access == _SINGLE_USER:
         cause = f"{shown} is in mode SINGLE_USER, in which Service Broker delivers nothing."
         line = statements.alter_database(place.database, "MULTI_USER WITH ROLLBACK IMMEDIATE")
-        return ready(at, cause, ("Open it for everybody.",), line, risk=_SINGLE_RISK)
+        return ready(at, cause, ("Open it for everybody.",), line, risk=_SINGLE_RISK, altered=opened)
     return None
 
 
-def _bring_online(at: RemedyPlace, cause: str, state: str, name: str | None) -> Remedy:
+def _bring_online(at: RemedyPlace, cause: str, state: str, database: str | None) -> Remedy:
     recovery = _RECOVERIES.get(state, _LOOK_FIRST)
     if recovery.statement is None:
         return Remedy(at, cause, recovery.actions, confidence=Confidence.CERTAIN)
-    line = None if name is None else recovery.statement.format(name)
-    return to_fill_in(at, cause, recovery.actions, line, risk=recovery.risk, confidence=Confidence.CERTAIN)
+    name, altered = statements.identifier(database), AlteredDatabases((database,))
+    line, risk = None if name is None else recovery.statement.format(name), recovery.risk
+    return to_fill_in(at, cause, recovery.actions, line, risk=risk, confidence=Confidence.CERTAIN, altered=altered)
 
 
 def open_holder(server: ServerEvidence, instance: str, service: str) -> Remedy | None:
@@ -143,5 +145,21 @@ def own_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
         f"The owner of {named(place.database)} is no login of {named(place.instance)}, as after a restore or an"
         " attach. Service Broker cannot act in its name there (errors 15517, 15404, 33009)."
     )
-    line = statements.own_database(place.database)
-    return ready(RemedyPlace(place.instance, MASTER), cause, (ANOTHER_OWNER,), line, confidence=Confidence.LIKELY)
+    return give_to_sa(place, cause, (ANOTHER_OWNER,))
+
+
+def give_to_sa(place: RemedyPlace, cause: str, actions: tuple[str, ...]) -> Remedy:
+    """Advise ALTER AUTHORIZATION that gives a database to sa."""
+    return _alter(place, cause, actions, statements.own_database(place.database))
+
+
+def trust(place: RemedyPlace, cause: str, actions: tuple[str, ...]) -> Remedy:
+    """Advise TRUSTWORTHY for a database."""
+    return _alter(place, cause, actions, statements.alter_database(place.database, "TRUSTWORTHY ON"), TRUST_RISK)
+
+
+def _alter(
+    place: RemedyPlace, cause: str, actions: tuple[str, ...], line: str | None, risk: str | None = None
+) -> Remedy:
+    at_master, altered = RemedyPlace(place.instance, MASTER), AlteredDatabases((place.database,))
+    return ready(at_master, cause, actions, line, risk=risk, confidence=Confidence.LIKELY, altered=altered)

@@ -12,13 +12,20 @@ from routing.advice.broker_copies import MASTER, enable_database
 from routing.advice.database_remedies import open_key
 from routing.advice.login_remedies import is_anonymous, risk_of_connect, unite_accounts
 from routing.advice.queue_remedies import read_queue, turn_on, unlock_queue
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.remedy import (
+    Confidence,
+    EstateTrouble,
+    Remedy,
+    RemedyPlace,
+    TroubleKind,
+    ready,
+    to_fill_in,
+)
 from routing.advice.server_remedies import ANOTHER_PORT, alter_endpoint, free_endpoint
 from routing.advice.service_remedies import QUERY_NOTIFICATION, count_losses
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate
 from routing.advice.transport_remedies import find_transport_errors
-from routing.advice.trouble import EstateTrouble, TroubleKind
 from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK, STATUSES
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount, Grants

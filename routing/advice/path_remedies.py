@@ -20,10 +20,17 @@ from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.route_remedies import pin_anew
 from routing.advice.server_remedies import lead_to_principal, leave_replica
 from routing.advice.service_remedies import look_for_queue
-from routing.advice.silence_remedies import SilentMessages, find_causes, has_arrived, say_outdated, with_next_steps
-from routing.advice.stuck_messages import TSQL_PORT, AdviceEstate, SentMessage, StuckMessage, UsedRoute
+from routing.advice.silence_remedies import (
+    SilentMessages,
+    find_causes,
+    find_outdated,
+    has_arrived,
+    say_outdated,
+    with_next_steps,
+)
+from routing.advice.stuck_messages import TSQL_PORT, AdviceEstate, StuckMessage, UsedRoute
 from routing.cases.estate_addresses import is_ip
-from routing.cases.missing_knowledge import MissingKnowledge, gaps_on
+from routing.cases.message_cases import MessageCase
 from routing.cases.near_misses import NearMiss
 from routing.render.phrases import named
 from routing.rules import text
@@ -45,7 +52,7 @@ _SENT_RIGHTLY = "The messages were sent, and every hop is right, there and back.
 
 
 def find_remedies(
-    path: JudgedPath, sent: SentMessage, estate: AdviceEstate
+    path: JudgedPath, sent: MessageCase, estate: AdviceEstate
 ) -> tuple[list[NearMiss], list[Remedy]]:
     """Find near misses and remedies for the stuck messages of a path, each once.
 
@@ -69,22 +76,9 @@ def find_remedies(
     return list(near), list(remedies)
 
 
-def find_arrival(path: JudgedPath) -> RemedyPlace | None:
-    """Return the place where all branches of a path deliver, or None if there is not exactly one."""
-    ends = {
-        RemedyPlace(possible_path.hop_path.instance or "", possible_path.hop_path.database)
-        for possible_path in path.forward_paths
-    }
-    is_delivered = all(possible_path.hop_path.ending is Ending.DELIVERED for possible_path in path.forward_paths)
-    return next(iter(ends)) if is_delivered and len(ends) == 1 else None
-
-
-def find_silence_remedies(path: JudgedPath | None, sent: SentMessage, silent: SilentMessages) -> list[Remedy]:
-    """Return the remedies for messages that are not acknowledged although no hop is known to fail.
-
-    ``path`` is None if they stay on their instance.
-    """
-    causes, estate = find_causes(silent), silent.status.estate
+def find_silence_remedies(sent: MessageCase, silent: SilentMessages) -> list[Remedy]:
+    """Return the remedies for messages that are not acknowledged although no hop is known to fail."""
+    causes, estate, path = find_causes(silent), silent.estate, sent.path
     if path is None:
         return causes or [_look_further(silent)]
     arriving = [
@@ -105,14 +99,12 @@ def find_silence_remedies(path: JudgedPath | None, sent: SentMessage, silent: Si
         return returns
     if causes:
         return [_check_return_address(path, cause) for cause in causes]
-    outdated = {gap.instance: None for gap in gaps_on(path) if gap.missing is MissingKnowledge.OUTDATED}
+    outdated = find_outdated(path)
     if outdated:
         return [say_outdated(silent, instance) for instance in outdated]
     if path.end is PathEnd.DELIVERED and arriving:
         place = RemedyPlace(arriving[0].hop_path.instance or "", arriving[0].hop_path.database)
-        return [
-            with_next_steps(silent, replace(look_for_queue(place, silent.status.service), cause=_SENT_RIGHTLY))
-        ]
+        return [with_next_steps(silent, replace(look_for_queue(place, silent.service), cause=_SENT_RIGHTLY))]
     return (
         find_wrong_ports(path.forward_paths, sent, estate)
         or find_unaddressed(path, estate)
@@ -124,14 +116,14 @@ def _look_further(silent: SilentMessages) -> Remedy:
     target = silent.target
     if target is None or target.database is None:
         return _export_further(silent)
-    return with_next_steps(silent, look_for_queue(target, silent.status.service))
+    return with_next_steps(silent, look_for_queue(target, silent.service))
 
 
 def _export_further(silent: SilentMessages) -> Remedy:
     return Remedy(silent.sender, _SILENCE_CAUSE, _SILENCE_ACTIONS)
 
 
-def _correct_returns(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
+def _correct_returns(path: JudgedPath, sent: MessageCase, estate: AdviceEstate) -> list[Remedy]:
     """Correct routes that lead acknowledgements to a host that no known instance has."""
     unknown = [
         return_path
@@ -168,7 +160,7 @@ def _check_return_address(path: JudgedPath, cause: Remedy) -> Remedy:
 
 
 def find_wrong_ports(
-    possible_paths: Sequence[PossiblePath], sent: SentMessage, estate: AdviceEstate
+    possible_paths: Sequence[PossiblePath], sent: MessageCase, estate: AdviceEstate
 ) -> list[Remedy]:
     """Correct routes to an unknown port of a known machine, on paths in one direction."""
     stuck = (
@@ -199,7 +191,7 @@ def find_unaddressed(path: JudgedPath, estate: AdviceEstate) -> list[Remedy]:
 
 def _part_copies_at(
     possible_path: PossiblePath,
-    sent: SentMessage,
+    sent: MessageCase,
     estate: AdviceEstate,
     passed_instances: Collection[str] | None = None,
 ) -> list[Remedy]:
@@ -216,7 +208,7 @@ def _part_copies_at(
     return part_copies(estate, reached, sent.from_service or "", sender)
 
 
-def _leave_replicas(possible_path: PossiblePath, sent: SentMessage, estate: AdviceEstate) -> Iterator[Remedy]:
+def _leave_replicas(possible_path: PossiblePath, sent: MessageCase, estate: AdviceEstate) -> Iterator[Remedy]:
     """Yield the remedies for routes by which an acknowledgement arrives at a secondary replica."""
     is_of_return = possible_path.is_return and possible_path.hop_path.ending is Ending.DELIVERED
     for hop, reached in pairwise(possible_path.hop_path.hops if is_of_return else ()):
@@ -228,7 +220,7 @@ def _leave_replicas(possible_path: PossiblePath, sent: SentMessage, estate: Advi
 
 
 def _remedies_of(
-    possible_path: PossiblePath, sent: SentMessage, estate: AdviceEstate
+    possible_path: PossiblePath, sent: MessageCase, estate: AdviceEstate
 ) -> Iterator[tuple[StuckMessage, Remedy]]:
     if possible_path.hop_path.ending is Ending.DELIVERED:
         # The acknowledgement is the one that fails, or it goes to a copy.
@@ -283,7 +275,7 @@ def _loop_to_break(possible_path: PossiblePath, describe: Callable[[int], StuckM
 
 
 def _describe_at(
-    possible_path: PossiblePath, number: int, sent: SentMessage, estate: AdviceEstate
+    possible_path: PossiblePath, number: int, sent: MessageCase, estate: AdviceEstate
 ) -> StuckMessage:
     hop = possible_path.hop_path.hops[number]
     verdict = hop.verdict

@@ -6,10 +6,8 @@ import re
 from collections.abc import Sequence
 
 from routing.advice import statements
-from routing.advice.broker_copies import MASTER
-from routing.advice.database_remedies import ANOTHER_OWNER
+from routing.advice.database_remedies import ANOTHER_OWNER, give_to_sa, trust
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
-from routing.advice.trouble_catalogue import TRUST_RISK
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import QueueFacts
 from routing.render.phrases import named, quote_log
@@ -159,13 +157,11 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
         f"Queue {named(queue.name)} of {named(target.database)} starts procedure {named(queue.activation)}, and"
     )
     logged = quote_log(target.instance, line)
-    place = RemedyPlace(target.instance, MASTER)
     is_of_user = _NO_USER in line or (_NO_PRINCIPAL in line and _OWNER not in line)
     has_owner = facts is not None and facts.has_valid_owner and _OWNER not in line and not facts.is_owner_in(line)
     if not is_of_user and not has_owner and any(words in line for words in (_NO_ACCOUNT, _NO_PRINCIPAL)):
-        actions, statement = (logged, ANOTHER_OWNER), statements.own_database(target.database)
         why = f"{cause} SQL Server cannot run it as its user: the database's owner may be no valid login."
-        return ready(place, why, actions, statement, confidence=Confidence.LIKELY)
+        return give_to_sa(target, why, (logged, ANOTHER_OWNER))
     if is_of_user or _NO_ACCOUNT in line or _NO_PROCEDURE in line:
         why = f"{cause} SQL Server does not find the user or the procedure that it needs."
         action = "Create what is missing again, or let the queue start another procedure as another user."
@@ -178,9 +174,7 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
             "Sign the procedure with a certificate that has a login or user with the permission.",
             "Or set TRUSTWORTHY again: a restore or an attach turns it off.",
         )
-        statement = statements.alter_database(target.database, "TRUSTWORTHY ON")
-        why = f"{cause} the procedure may not leave its database."
-        return ready(place, why, choices, statement, risk=TRUST_RISK, confidence=Confidence.LIKELY)
+        return trust(target, f"{cause} the procedure may not leave its database.", choices)
     return None
 
 

@@ -1,16 +1,15 @@
-"""Define remedies: a cause, actions, and T-SQL to paste with its place, risk and confidence."""
+"""Define remedies (cause, actions, T-SQL with its place, risk and confidence), and troubles that need one."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from routing.advice import statements
 from routing.cases.exported_files import UNNAMED_DATABASE
 from routing.cases.server_evidence import ServerEvidence
-from routing.document import SqlStatement
+from routing.document import Block, LabelledFact, ListItem, Paragraph, SqlStatement, Tone, TonedText
 from routing.importing.tsql.servers import write_server
 from routing.render.phrases import named
 from routing.terms import JsonObject, Word
@@ -20,8 +19,6 @@ _NOT_ON_MANAGED = (
     *("MIRROR_ADDRESS", "N'TRANSPORT'"),
 )
 _CHANGES = ("ALTER ", "CREATE ", "DROP ", "END CONVERSATION", "GRANT ", "REVOKE ")
-_ALTERED = re.compile(r"(?:\bALTER DATABASE |\bON DATABASE::)\[((?:[^\]]|\]\]){1,128})\]")
-_OPENING = ("READ_WRITE", "MULTI_USER")
 _ON_AZURE = "no statement makes it send or take messages."
 _LEAVE_AZURE = (
     "Move the database to a managed instance or to SQL Server.",
@@ -57,14 +54,25 @@ class AlteredRoute(NamedTuple):
     option: str = "ADDRESS"
 
 
+class AlteredDatabases(NamedTuple):
+    """The databases that a statement alters from master. ``is_opening``: it lets them take changes."""
+
+    names: tuple[str | None, ...]
+    is_opening: bool = False
+
+
+Altered = AlteredRoute | AlteredDatabases
+
+
 @dataclass(frozen=True)
 class Remedy:
     """A remedy for messages that do not arrive.
 
     ``cause`` is one sentence, ``actions`` are one or more. ``statement`` is T-SQL with its own `USE`. It is ready
     to run if ``is_complete``, otherwise every line is a comment. ``risk`` names deleted, locked or stopped
-    objects. It is None if there is no risk. ``altered`` is the route that the statement alters.
-    ``discards_messages`` is True if the remedy deletes messages that wait to be sent.
+    objects. It is None if there is no risk. ``altered`` is the altered route, or the
+    altered databases if they are not that of ``place``. ``discards_messages`` is True if the remedy deletes
+    messages that wait to be sent.
     """
 
     place: RemedyPlace
@@ -74,7 +82,7 @@ class Remedy:
     is_complete: bool = False
     risk: str | None = None
     confidence: Confidence = Confidence.TO_BE_CHECKED
-    altered: AlteredRoute | None = None
+    altered: Altered | None = None
     discards_messages: bool = False
 
     @property
@@ -130,6 +138,30 @@ class Remedy:
         server = write_server(self.instance) or f"<the server of {named(self.instance)}>"
         return SqlStatement(statement, "\n".join(purpose), indent, server)
 
+    def list_blocks(
+        self, label: str, why: str = "", *, about: Sequence[str] | None = None, indent: int = 0
+    ) -> Iterator[Block]:
+        """Yield its blocks under a label. Its cause is left out if it equals ``why``, which is printed above.
+
+        ``about`` are the comments of the statement for use without its context.
+        """
+        sentences = self.list_sentences(why)
+        if len(sentences) == 1:
+            yield LabelledFact(label, sentences[0], indent)
+        else:
+            yield Paragraph((TonedText(f"{label}:", Tone.QUIET),), indent)
+            yield from (ListItem(sentence, indent=indent) for sentence in sentences)
+        if self.risk is not None:
+            yield LabelledFact("risk", self.risk, indent)
+        if self.statement is not None and about is None:
+            yield SqlStatement(self.statement, indent=indent + 1)
+        elif self.statement is not None and about is not None:
+            yield self.as_statement(about, indent + 1)
+
+    def list_sentences(self, why: str = "") -> list[str]:
+        """List its sentences, a cause that is ``why`` left out."""
+        return [*([] if self.cause in ("", why) else [self.cause]), *self.actions]
+
     def state_place(self) -> str:
         """Return a sentence with the place of the statement and the steps before it can run."""
         if self.is_complete:
@@ -139,6 +171,35 @@ class Remedy:
         return f"On {named(self.instance)}, {first} before you run this."
 
 
+class TroubleKind(Word):
+    """The kind of a trouble beside the messages that wait, the worst first."""
+
+    BROKER_OFF = "BROKER_OFF"
+    QUEUE_OFF = "QUEUE_OFF"
+    QUEUE_NOT_READ = "QUEUE_NOT_READ"
+    LOGIN_REFUSED = "LOGIN_REFUSED"
+    TRANSPORT_FAILS = "TRANSPORT_FAILS"
+    DIALOGS_IN_ERROR = "DIALOGS_IN_ERROR"
+    ENDPOINTS_LEAK = "ENDPOINTS_LEAK"
+    CLIENTS_GONE = "CLIENTS_GONE"
+    KEY_CLOSED = "KEY_CLOSED"
+    PORT_SHARED = "PORT_SHARED"
+
+
+@dataclass(frozen=True)
+class EstateTrouble:
+    """A trouble in a database: ``count`` is its number of messages or endpoints, ``remedy`` the advice."""
+
+    kind: TroubleKind
+    summary: str
+    count: int
+    remedy: Remedy
+
+    def as_object(self) -> JsonObject:
+        """Return its JSON values. See docs/reference/json.md for the keys."""
+        return {"kind": str(self.kind), "what": self.summary, "count": self.count, **self.remedy.as_object()}
+
+
 def ready(
     place: RemedyPlace,
     cause: str,
@@ -146,13 +207,13 @@ def ready(
     *lines: str | None,
     risk: str | None = None,
     confidence: Confidence = Confidence.CERTAIN,
-    altered: AlteredRoute | None = None,
+    altered: Altered | None = None,
 ) -> Remedy:
     """Build a remedy that is ready to run. It has no statement if a name cannot be pasted."""
     database = UNNAMED_DATABASE if place.database is None else place.database
     statement = statements.in_database(database, lines)
     if statement is None:
-        return without_statement(place, cause, actions, risk=risk)
+        return Remedy(place, cause, (*actions, _NOT_PASTED), risk=risk)
     return Remedy(place, cause, tuple(actions), statement, True, risk, confidence, altered)
 
 
@@ -163,7 +224,7 @@ def to_fill_in(
     *lines: str | None,
     risk: str | None = None,
     confidence: Confidence = Confidence.TO_BE_CHECKED,
-    altered: AlteredRoute | None = None,
+    altered: Altered | None = None,
 ) -> Remedy:
     """Build a remedy with a commented statement, because a value or choice is missing."""
     built = ready(place, cause, actions, *lines, risk=risk, confidence=confidence, altered=altered)
@@ -185,13 +246,6 @@ def correct_route(
     return build(place, cause, actions, line, confidence=confidence, altered=AlteredRoute(route, option))
 
 
-def without_statement(
-    place: RemedyPlace, cause: str, actions: Sequence[str], *, risk: str | None = None
-) -> Remedy:
-    """Build a remedy that says why it has no statement: one of its names cannot be pasted."""
-    return Remedy(place, cause, (*actions, _NOT_PASTED), risk=risk)
-
-
 def withhold_refused(server: ServerEvidence, remedy: Remedy) -> Remedy:
     """Return a remedy without a statement that its instance does not support or its database does not take."""
     if server.has_no_broker(remedy.instance):
@@ -202,19 +256,24 @@ def withhold_refused(server: ServerEvidence, remedy: Remedy) -> Remedy:
         note = f"{named(remedy.instance)} is a Managed Instance, which does not support the statement for it."
         return replace(remedy, actions=(*remedy.actions, note), statement=None, is_complete=False)
     is_change = any(words in statement for words in _CHANGES)
-    altered = [name.replace("]]", "]") for name in _ALTERED.findall(statement)] or [remedy.place.database]
-    refusals = (_refuse_change(server, remedy.instance, name, statement) for name in altered if is_change)
+    altered = remedy.altered
+    if not isinstance(altered, AlteredDatabases):
+        altered = AlteredDatabases((remedy.place.database,))
+    refusals = (
+        _refuse_change(server, remedy.instance, name, is_opened=altered.is_opening)
+        for name in altered.names
+        if is_change
+    )
     why = next(filter(None, refusals), None)
     return remedy if why is None else replace(remedy.as_comment(), actions=(*remedy.actions, why))
 
 
-def _refuse_change(server: ServerEvidence, instance: str, database: str | None, statement: str) -> str | None:
+def _refuse_change(server: ServerEvidence, instance: str, database: str | None, *, is_opened: bool) -> str | None:
     """Return a sentence on a database that takes no changes, or None for any other."""
     facts = server.database(instance, database)
     if facts is None or database is None:
         return None
     if server.is_secondary(instance, facts.name):
         return f"{named(database)} of {named(instance)} is a secondary replica: run the statement at the primary."
-    is_opened = any(option in statement for option in _OPENING)
     is_read_only = facts.is_read_only and not facts.is_closed and not is_opened
     return f"{named(database)} is read-only: the statement needs it to be writable." if is_read_only else None

@@ -13,11 +13,12 @@ from dataclasses import replace
 from routing.advice import statements
 from routing.advice.address_remedies import ask_for_address, check_short_name
 from routing.advice.broker_copies import MASTER
+from routing.advice.database_remedies import trust
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, correct_route, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_numbers
 from routing.advice.stuck_messages import AdviceEstate, StuckMessage, UsedRoute
-from routing.advice.trouble_catalogue import STATUSES, TRUST_RISK
+from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.estate_addresses import EstateAddresses
 from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named, quote_log
@@ -425,8 +426,8 @@ def trust_initiator(status: ReportedStatus, target: RemedyPlace | None, inner: s
     is_owner_wrong = owner is not None and not owner.has_valid_owner and owner.owner_sid is not None
     if is_owner_wrong or (sender is not None and sender.is_trustworthy):
         return None
-    return ready(
-        RemedyPlace(status.instance, MASTER),
+    return trust(
+        status.place,
         f"The sender acts in {named(target.database)} as a user of {named(status.database)}, which is not trusted"
         " there (error 916).",
         (
@@ -434,9 +435,6 @@ def trust_initiator(status: ReportedStatus, target: RemedyPlace | None, inner: s
             "Or secure the dialog with certificates: a user in each database, and a remote service binding.",
             "The owners of the databases are correct: leave them unchanged.",
         ),
-        statements.alter_database(status.database, "TRUSTWORTHY ON"),
-        risk=TRUST_RISK,
-        confidence=Confidence.LIKELY,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -24,10 +24,14 @@ from routing.advice.server_remedies import (
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.trouble_catalogue import STATUSES
+from routing.cases.known_estate import MissingKnowledge, gaps_on
+from routing.cases.message_cases import MessageResult
 from routing.cases.server_facts import TELLS
 from routing.render.phrases import cut, named, quote_log, when
 from routing.rules.estate import SqlInstance
-from routing.rules.timeline import moment_of
+from routing.rules.judging import JudgedPath
+from routing.rules.timeline import micros_of, moment_of
+from routing.terms import Ending, PathEnd
 
 EVENT_THAT_TELLS = (
     "If that does not help, record the event Broker:Message Undeliverable there (sbroute import queries --events),"
@@ -37,22 +41,53 @@ EVENT_THAT_TELLS = (
 
 
 @dataclass(frozen=True)
-class SilentMessages:
+class SilentMessages(ReportedStatus):
     """Messages without acknowledgement, and their expected destination.
 
-    ``status`` has the facts of one of them. ``conversations`` are the ids of their dialogs. ``newest`` is the last
-    time, in microseconds, at which one was enqueued.
+    ``conversations`` are the ids of their dialogs. ``newest`` is the last time, in microseconds, at which one was
+    enqueued.
     """
 
-    status: ReportedStatus
-    target: RemedyPlace | None
-    conversations: Collection[str]
-    newest: int
+    target: RemedyPlace | None = None
+    conversations: Collection[str] = ()
+    newest: int = 0
 
     @property
     def sender(self) -> RemedyPlace:
-        """The sender's database, or the one with the route by which they leave."""
-        return self.status.place if self.status.address is None else self.status.route_place
+        """The database with the route that decided, or the sender's if the messages stay."""
+        return self.place if self.address is None else self.route_place
+
+
+def describe_silence(results: Sequence[MessageResult], reported: ReportedStatus) -> SilentMessages:
+    """Describe messages of one result that are not acknowledged. ``reported`` is their blank status.
+
+    If the end of their path is not known, their target is the only database that they may reach.
+    """
+    path, target = results[0].path, None
+    if path is None or (path.end is PathEnd.NOT_KNOWN and not find_outdated(path)):
+        target = reported.find_target()
+    messages = (result.message for result in results)
+    ids = (None if message is None else message.conversation_id for message in messages)
+    return SilentMessages(
+        **vars(reported),
+        target=target if path is None else _find_arrival(path) or target,
+        conversations=frozenset(conversation for conversation in ids if conversation is not None),
+        newest=max(micros_of(result.row["enqueue_time"]) for result in results),
+    )
+
+
+def _find_arrival(path: JudgedPath) -> RemedyPlace | None:
+    """Return the place where all branches of a path deliver, or None if there is not exactly one."""
+    hop_paths = [possible_path.hop_path for possible_path in path.forward_paths]
+    ends = {RemedyPlace(hop_path.instance or "", hop_path.database) for hop_path in hop_paths}
+    is_delivered = all(hop_path.ending is Ending.DELIVERED for hop_path in hop_paths)
+    return next(iter(ends)) if is_delivered and len(ends) == 1 else None
+
+
+def find_outdated(path: JudgedPath) -> list[str]:
+    """Return the instances on a path that were exported before the messages were sent."""
+    gaps = gaps_on(path)
+    return list(dict.fromkeys(gap.instance for gap in gaps if gap.missing is MissingKnowledge.OUTDATED))
 
 
 def find_causes(silent: SilentMessages) -> list[Remedy]:
@@ -62,20 +97,20 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
     if thrown_away is not None:
         return [thrown_away]
     if target is None or target.database is None:
-        at_address = correct_managed_port(silent.status.on_route) or _look_at_address(silent)
+        at_address = correct_managed_port(silent.on_route) or _look_at_address(silent)
         return [] if at_address is None else [at_address]
-    server = silent.status.estate.server
-    queue, arrived = server.queue_of(*target, silent.status.service), has_arrived(silent)
-    is_direct = [owner.name for owner in _owners(silent)] == [target.instance] != [silent.sender.instance]
-    sent = silent.sender, target, silent.status.service, silent.status.from_service
+    server = silent.server
+    queue, arrived = server.queue_of(*target, silent.service), has_arrived(silent)
+    is_direct = [owner.name for owner in _owners(silent)] == [target.instance] != [silent.instance]
+    sent = silent.sender, target, silent.service, silent.from_service
     remedies = (
-        leave_replica(silent.status.on_route, target.instance) if is_direct else None,
-        None if queue is None else turn_on(server, target, queue, silent.status.service),
+        leave_replica(silent.on_route, target.instance) if is_direct else None,
+        None if queue is None else turn_on(server, target, queue, silent.service),
         open_database(server, target),
         own_database(server, target),
-        correct_managed_port(silent.status.on_route),
+        correct_managed_port(silent.on_route),
         _mend_endpoints(silent, target) if is_direct and not arrived else None,
-        link_express(server, silent.sender.instance, target.instance),
+        link_express(server, silent.instance, target.instance),
         None if arrived else grant_missing_send(server, *sent),
         None if queue is None else read_queue(server, target, queue),
         _say_arrived(silent, target),
@@ -85,9 +120,9 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
 
 
 def _read_events(silent: SilentMessages, target: RemedyPlace | None) -> Remedy | None:
-    server = silent.status.estate.server
-    instances = [silent.sender.instance] if target is None else [target.instance, silent.sender.instance]
-    instances += [name for name in silent.status.estate.instances if name not in instances]
+    server = silent.server
+    instances = [silent.instance] if target is None else [target.instance, silent.instance]
+    instances += [name for name in silent.estate.instances if name not in instances]
     for instance in instances:
         drops = server.dropped(instance, silent.conversations)
         if not drops:
@@ -98,7 +133,7 @@ def _read_events(silent: SilentMessages, target: RemedyPlace | None) -> Remedy |
         number = "" if last.number is None else f"{last.number}, "
         recorded = f"Its events say: {number}{cut(last.reason or 'without a reason')}"
         if trouble is StatusTrouble.NO_PERMISSION and target is not None:
-            sent = silent.sender, target, silent.status.service, silent.status.from_service
+            sent = silent.sender, target, silent.service, silent.from_service
             missing = grant_missing_send(server, *sent, is_reported=True)
             if missing is not None:
                 return replace(missing, actions=(recorded, *missing.actions))
@@ -110,7 +145,7 @@ def _read_events(silent: SilentMessages, target: RemedyPlace | None) -> Remedy |
 
 def say_outdated(silent: SilentMessages, instance: str) -> Remedy:
     """Say that an instance on the path was exported before the messages were sent."""
-    exported = silent.status.estate.server.exported_at(instance)
+    exported = silent.server.exported_at(instance)
     at = "" if exported is None else f" at {when(exported)}"
     cause = (
         f"Whether the messages arrived is not known: {named(instance)} was exported{at}, before the newest of them"
@@ -121,11 +156,11 @@ def say_outdated(silent: SilentMessages, instance: str) -> Remedy:
 
 def _look_at_address(silent: SilentMessages) -> Remedy | None:
     """Return the remedy for an address of a secondary replica, a closed database or another instance."""
-    estate, owners, use = silent.status.estate, _owners(silent), silent.status.on_route
-    without_service = [owner.name for owner in owners if not owner.holders_of(silent.status.service)]
+    estate, owners, use = silent.estate, _owners(silent), silent.on_route
+    without_service = [owner.name for owner in owners if not owner.holders_of(silent.service)]
     at_owners = chain(
         (leave_replica(use, owner.name) for owner in owners),
-        (open_holder(estate.server, name, silent.status.service) for name in without_service),
+        (open_holder(estate.server, name, silent.service) for name in without_service),
     )
     others = restore_default, lead_from_loopback, part_endpoints, lead_to_neighbour
     return next(filter(None, chain(at_owners, (advise(use) for advise in others))), None)
@@ -136,19 +171,19 @@ def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:
     target = silent.target
     if target is None or target.database is None:
         return remedy
-    twins = name_twins(silent.status.estate, target, silent.sender)
+    twins = name_twins(silent.estate, target, silent.sender)
     facts = (*twins, *_quote_logs(silent, target), *_missing(silent, target))
     return replace(remedy, actions=(*remedy.actions, *facts, EVENT_THAT_TELLS))
 
 
 def _quote_logs(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
-    for instance in dict.fromkeys((target.instance, silent.sender.instance)):
-        for line in silent.status.estate.server.log_lines(instance, "Service Broker login attempt failed")[:1]:
+    for instance in dict.fromkeys((target.instance, silent.instance)):
+        for line in silent.server.log_lines(instance, "Service Broker login attempt failed")[:1]:
             yield quote_log(instance, line)
 
 
 def _missing(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
-    server = silent.status.estate.server
+    server = silent.server
     views = [
         view
         for view in ("service_queues", "database_permissions", "remote_service_bindings")
@@ -161,7 +196,7 @@ def _missing(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
 
 def _mend_endpoints(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
     """Return the remedy for an endpoint of either side that is not started, or has no valid certificate."""
-    server, sender = silent.status.estate.server, silent.sender.instance
+    server, sender = silent.server, silent.instance
     cause = f"{named(sender)} and {named(target.instance)} exchange messages by their endpoints."
     return (
         start_endpoint(server, sender, cause)
@@ -172,11 +207,11 @@ def _mend_endpoints(silent: SilentMessages, target: RemedyPlace) -> Remedy | Non
 
 def _owners(silent: SilentMessages) -> list[SqlInstance]:
     """Return the instances that listen at the address, or else the only one on its machine."""
-    estate = silent.status.estate
-    if silent.status.address is None:
+    estate = silent.estate
+    if silent.address is None:
         return []
-    owners = estate.network.owners(silent.status.address, estate.find_instance(silent.sender.instance))
-    on_machine = None if owners else estate.find_instance_of_host(silent.status.address)
+    owners = estate.network.owners(silent.address, estate.find_instance(silent.instance))
+    on_machine = None if owners else estate.find_instance_of_host(silent.address)
     return [*owners, *([] if on_machine is None else [on_machine])]
 
 
@@ -186,15 +221,15 @@ def has_arrived(silent: SilentMessages) -> bool:
 
 
 def _count_arrived(silent: SilentMessages, target: RemedyPlace) -> int:
-    arrived = silent.status.estate.server.conversations(target.instance, target.database or "") or frozenset()
+    arrived = silent.server.conversations(target.instance, target.database or "") or frozenset()
     return len(arrived.intersection(silent.conversations))
 
 
 def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
     """Advise on lost messages or acknowledgements, by the conversation endpoints of the target."""
-    server = silent.status.estate.server
+    server = silent.server
     is_exported = server.was_exported("conversation_endpoints", target.instance, target.database)
-    if not is_exported or not silent.conversations or target.instance == silent.sender.instance:
+    if not is_exported or not silent.conversations or target.instance == silent.instance:
         return None
     arrived = _count_arrived(silent, target)
     if arrived:
@@ -216,6 +251,6 @@ def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
         "Check the connection, the certificates and the grants of SEND and CONNECT.",
         "The target drops messages that it must not accept, and the sender is not informed.",
     )
-    senders = list_senders(server, target, silent.status.service)
+    senders = list_senders(server, target, silent.service)
     facts = (*(() if senders is None else (senders,)), *_quote_logs(silent, target), *_missing(silent, target))
     return Remedy(target, cause, (*grants, *facts, EVENT_THAT_TELLS))

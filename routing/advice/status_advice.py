@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, starmap
 
 from routing.advice import connection_advice, dialog_remedies
 from routing.advice.address_remedies import restore_default
 from routing.advice.broker_copies import part_twins
 from routing.advice.login_remedies import find_refusal
-from routing.advice.path_remedies import by_route, find_arrival, find_silence_remedies
+from routing.advice.path_remedies import by_route, find_silence_remedies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.send_remedies import grant_access, grant_send
 from routing.advice.server_remedies import follow_primary, lead_from_loopback
 from routing.advice.service_remedies import end_conversations, end_dead_dialog
-from routing.advice.silence_remedies import SilentMessages, has_arrived
+from routing.advice.silence_remedies import describe_silence, has_arrived
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import CONNECTION_TROUBLES, StatusTrouble, find_trouble
-from routing.advice.stuck_messages import AdviceEstate, SentMessage
+from routing.advice.stuck_messages import AdviceEstate
 from routing.cases.background import StatusText
 from routing.cases.message_cases import CheckedEstate, MessageCase, MessageResult
 from routing.groups import group_pairs
 from routing.plan.verdicts import MessageJudge, may_ask
 from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, topic_of
 from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
-from routing.terms import MSDB, ON_ITS_WAY, Outcome, PathEnd, Reason
+from routing.terms import MSDB, ON_ITS_WAY, Outcome, Reason
 
 LAST_ATTEMPT = "The status is of the last attempt: by these exports a route takes the messages now."
 TRIES_AGAIN = (
@@ -179,8 +180,16 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
 """The builders of remedies for troubles where the words of the catalogue are not enough."""
 
 
-CountedRemedy = tuple[Remedy, int]
-"""A remedy and its number of messages."""
+@dataclass(frozen=True)
+class CountedRemedy:
+    """A remedy and its number of messages.
+
+    ``is_of_routes`` is True if the rules require the remedy, and False if a status of SQL Server does.
+    """
+
+    remedy: Remedy
+    count: int
+    is_of_routes: bool = False
 
 
 class StatusAdviser:
@@ -193,16 +202,24 @@ class StatusAdviser:
     def _judge(self) -> MessageJudge:
         return MessageJudge(self._estate.network, is_exact=True)
 
-    def answer(
-        self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
+    def advise(
+        self, results: Sequence[MessageResult], on_path: Sequence[Remedy], *, has_remedy: bool
     ) -> list[CountedRemedy]:
-        """Return the remedies for messages of one result, with the most frequent first.
+        """Return the remedies for messages of one result, with those for their statuses or their silence.
 
-        ``is_failing`` is True if the messages do not arrive. ``has_remedy`` is True if their routes already have a
-        remedy.
+        ``on_path`` are those of their routes. They come first if routing keeps the messages. ``has_remedy`` is
+        True if they explain that the messages do not arrive.
         """
-        first = self._make_endpoint(results)
-        return [*first, *self._answer_statuses(results, is_failing=is_failing, has_remedy=has_remedy)]
+        case = results[0].case
+        answers = chain(self._make_endpoint(results), self._answer_statuses(results, has_remedy=has_remedy))
+        shown = {remedy.shown for remedy in on_path}
+        reported = [answer for answer in answers if answer.remedy.shown not in shown]
+        silent = [result for result in results if case.is_on_its_way and result.is_unacknowledged]
+        if silent and not reported and not has_remedy:
+            reported = [CountedRemedy(remedy, len(silent)) for remedy in self._answer_silence(silent)]
+        of_routes = [CountedRemedy(remedy, len(results), is_of_routes=True) for remedy in on_path]
+        ordered = [*reported, *of_routes] if case.is_on_its_way else [*of_routes, *reported]
+        return sorted(ordered, key=lambda counted: counted.remedy.discards_messages)
 
     def _make_endpoint(self, results: Sequence[MessageResult]) -> Iterator[CountedRemedy]:
         """Yield the advice on an endpoint for a sender without one, if a route leads to another instance."""
@@ -215,32 +232,9 @@ class StatusAdviser:
         texts = {result.status_text for result in results}
         # SQL Server may say so itself.
         if all(find_trouble(text.number, text.text) is not StatusTrouble.NO_ENDPOINT for text in texts):
-            yield answer_status(status), len(results)
+            yield CountedRemedy(answer_status(status), len(results))
 
-    def answer_silence(
-        self, result: MessageResult, sent: SentMessage, conversations: Collection[str], newest: int
-    ) -> list[Remedy]:
-        """Return the remedies for messages that are not acknowledged, by what the target exported.
-
-        ``conversations`` and ``newest`` are those of `SilentMessages`.
-        """
-        status, path = self._describe_unsaid(result, StatusTrouble.CLOSED_BY_OTHER_SIDE), result.path
-        arrival = None if path is None else find_arrival(path)
-        is_lost = arrival is None and (path is None or path.end is PathEnd.NOT_KNOWN)
-        silent = SilentMessages(status, status.find_target() if is_lost else arrival, conversations, newest)
-        remedies = find_silence_remedies(path, sent, silent)
-        is_unexplained = all(remedy.confidence is Confidence.TO_BE_CHECKED for remedy in remedies)
-        if not is_unexplained or has_arrived(silent):
-            return remedies
-        refusal = find_refusal(status)
-        return remedies if refusal is None else [refusal.with_confidence_at_most(Confidence.TO_BE_CHECKED)]
-
-    def _describe_unsaid(self, result: MessageResult, trouble: StatusTrouble) -> ReportedStatus:
-        return self.describe(result, trouble, StatusText(result.status_text.observed_at, None, None))
-
-    def _answer_statuses(
-        self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
-    ) -> Iterator[CountedRemedy]:
+    def _answer_statuses(self, results: Sequence[MessageResult], *, has_remedy: bool) -> Iterator[CountedRemedy]:
         """Yield the remedies for each status. Statuses that contradict the routing come last."""
         row, dead = results[0].row, None
         if not has_remedy and results[0].verdict is None:
@@ -256,13 +250,12 @@ class StatusAdviser:
                 counts[dead] += len(alike)
             if trouble is None or not _needs_answer(result.case, has_remedy=has_remedy):
                 continue
-            if is_failing and trouble in _SHOWN_BY_PATHS:
+            if result.case.is_failing and trouble in _SHOWN_BY_PATHS:
                 continue
             lacking = self._mend_target(result) if trouble is StatusTrouble.NOT_TAKEN_THERE else None
             of = contradicting if result.case.is_contradicted else counts
-            of[lacking or answer_status(self.describe(result, trouble, status_text))] += len(alike)
-        yield from counts.most_common()
-        yield from contradicting.most_common()
+            of[lacking or answer_status(self._describe(result, trouble, status_text))] += len(alike)
+        yield from starmap(CountedRemedy, [*counts.most_common(), *contradicting.most_common()])
 
     def _mend_target(self, result: MessageResult) -> Remedy | None:
         row, supposed, checked = result.row, _in_common(result.case.possible), self._checked
@@ -272,14 +265,28 @@ class StatusAdviser:
         if len(owners) != 1 or owners[0].is_only_addressed or may_ask(owners[0], None):
             return None
         name, service = owners[0].name, row["to_service_name"]
-        t = checked.times[row["instance_name"]]
+        t = result.case.t
         arriving = RoutedMessage("", None, True, t, name, None, service, supposed.broker_instance)
         verdict = self._judge.verdict(arriving, NO_DIALOG)
         if verdict.outcome in ON_ITS_WAY or checked.knowledge.of_verdict(name, verdict):
             return None
-        return remedy_of(self._estate.describe_stuck(SentMessage(name, None, service, None, t), verdict))
+        case = replace(result.case, instance=name, database=None, from_service=None)
+        return remedy_of(self._estate.describe_stuck(case, verdict))
 
-    def describe(self, result: MessageResult, trouble: StatusTrouble, status_text: StatusText) -> ReportedStatus:
+    def _answer_silence(self, results: Sequence[MessageResult]) -> list[Remedy]:
+        status = self._describe_unsaid(results[0], StatusTrouble.CLOSED_BY_OTHER_SIDE)
+        silent = describe_silence(results, status)
+        remedies = find_silence_remedies(results[0].case, silent)
+        is_unexplained = all(remedy.confidence is Confidence.TO_BE_CHECKED for remedy in remedies)
+        if not is_unexplained or has_arrived(silent):
+            return remedies
+        refusal = find_refusal(status)
+        return remedies if refusal is None else [refusal.with_confidence_at_most(Confidence.TO_BE_CHECKED)]
+
+    def _describe_unsaid(self, result: MessageResult, trouble: StatusTrouble) -> ReportedStatus:
+        return self._describe(result, trouble, StatusText(result.status_text.observed_at, None, None))
+
+    def _describe(self, result: MessageResult, trouble: StatusTrouble, status_text: StatusText) -> ReportedStatus:
         """Return the facts behind a trouble of a message."""
         row, verdict = result.row, result.verdict
         return ReportedStatus(

@@ -28,24 +28,6 @@ TSQL_PORT = "1433"
 """The port of T-SQL connections, which a Service Broker endpoint cannot share."""
 
 
-class SentMessage(NamedTuple):
-    """The sender, the services and the decision time of messages that are advised on.
-
-    ``database`` is None if they arrived over the network, ``from_service`` is None if it is unknown.
-    """
-
-    instance: str
-    database: str | None
-    service: str
-    from_service: str | None
-    t: int
-
-    @classmethod
-    def of_case(cls, case: MessageCase, t: int) -> SentMessage:
-        """Return the sent messages of a case, decided at a time."""
-        return cls(case.instance, case.database, case.service, case.from_service, t)
-
-
 class AdviceEstate:
     """The estate for advice, built once. Every `StuckMessage` comes from it."""
 
@@ -90,7 +72,7 @@ class AdviceEstate:
                 return address
         return None
 
-    def describe_stuck(self, sent: SentMessage, verdict: Verdict) -> StuckMessage:
+    def describe_stuck(self, sent: MessageCase, verdict: Verdict) -> StuckMessage:
         """Return the facts of messages that are stuck in the instance that sent or got them."""
         scope = sent.database or MSDB if verdict.last is None else verdict.last.scope
         near = self._near.find(sent.instance, scope, sent.service, verdict.broker_instance, sent.t)
@@ -98,7 +80,7 @@ class AdviceEstate:
         return StuckMessage(*place, verdict, near, from_service=sent.from_service)
 
     def describe_at_hop(
-        self, sent: SentMessage, hop: PathHop, verdict: Verdict, *, is_return: bool
+        self, sent: MessageCase, hop: PathHop, verdict: Verdict, *, is_return: bool
     ) -> StuckMessage:
         """Return the facts of messages, or of their acknowledgement, with a verdict at a hop of their path."""
         service = (sent.from_service or "") if is_return else sent.service

@@ -7,9 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from routing.advice.handshake_remedies import AGREE_ON_AES, ALGORITHM
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace
+from routing.advice.remedy import Confidence, EstateTrouble, Remedy, RemedyPlace, TroubleKind
 from routing.advice.status_meanings import StatusTrouble, find_trouble
-from routing.advice.trouble import EstateTrouble, TroubleKind
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_evidence import ServerEvidence
 from routing.groups import group_pairs

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
 from typing import NamedTuple
 
 from routing.rules import text
@@ -86,10 +85,9 @@ class EstateAddresses:
 def list_route_addresses(instances: Mapping[str, SqlInstance]) -> Iterator[tuple[str, str | None]]:
     """Yield the addresses and mirror addresses of the routes of instances, each with the route's instance."""
     for name, instance in instances.items():
-        for by_service in instance.routes.values():
-            for route in chain.from_iterable(by_service.values()):
-                yield name, route.address
-                yield name, route.mirror_address
+        for route in instance.every_route:
+            yield name, route.address
+            yield name, route.mirror_address
 
 
 def _leads_away(address: str, sender: SqlInstance) -> bool:

@@ -20,7 +20,7 @@ from routing.cases.near_misses import KnownInstances
 from routing.plan.checked_inputs import instances_of, network_of, requests_of
 from routing.plan.paths import PathPlanner
 from routing.rules import text
-from routing.rules.estate import AddressKind, EstateRoute, SqlInstance, own_addresses
+from routing.rules.estate import AddressKind, SqlInstance, own_addresses
 from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn
@@ -255,7 +255,7 @@ class PathDifference:
             return sorted(hidden)
         unknown = {text.address_in_name(service) for key in keys for service in (key.to, key.back_to)}
         unknown.update(
-            address for one in networks for sender in one.instances.values() for address in _addresses(sender)
+            address for one in networks for sender in one.instances.values() for address in sender.route_addresses
         )
         hiding: set[str] = set()
         # A route of an instance to its own address ends there, so each instance is also tried without these.
@@ -293,7 +293,7 @@ class PathDifference:
         led_from: dict[str, set[str]] = defaultdict(set)
         for network in {id(network): network for network in (self.before, self.after)}.values():
             for sender in network.instances.values():
-                for address in _addresses(sender):
+                for address in sender.route_addresses:
                     for owner in network.owners(address, sender):
                         led_from[owner.name].add(sender.name)
         return led_from
@@ -305,7 +305,7 @@ class PathDifference:
             sender.name
             for network in (self.before, self.after)
             for sender in network.instances.values()
-            if any(route.kind is AddressKind.TRANSPORT for route in _routes(sender))
+            if any(route.kind is AddressKind.TRANSPORT for route in sender.every_route)
         }
 
     @cached_property
@@ -316,7 +316,7 @@ class PathDifference:
         senders = {name for name in self.before.instances if name not in self.after.instances}
         for network in (self.before, self.after):
             for name, sender in network.instances.items():
-                if any(self._leads_elsewhere(name, address) for address in _addresses(sender)):
+                if any(self._leads_elsewhere(name, address) for address in sender.route_addresses):
                     senders.add(name)
         return senders | self._senders_by_service_name
 
@@ -375,7 +375,7 @@ def _place(network: EstateNetwork, addresses: Iterable[str | None], *, is_own: b
     compared = {text.comparable_address(address) for address in addresses if address and text.is_tcp(address)}
     instances, unknown = KnownInstances(network.instances), compared - network.places.keys()
     for name in _without_address(network):
-        led_to = () if is_own else map(text.comparable_address, _addresses(instances[name]))
+        led_to = () if is_own else map(text.comparable_address, instances[name].route_addresses)
         instances[name] = replace(instances[name], own_addresses=own_addresses(unknown.difference(led_to)))
     return EstateNetwork(instances, network.on_record)
 
@@ -414,15 +414,3 @@ def _list_passed(possible_path: PossiblePath) -> tuple[str | None, ...]:
     """Return the instances that a path passes, with its end."""
     hop_path = possible_path.hop_path
     return (*(hop.instance_name for hop in hop_path.hops), hop_path.instance)
-
-
-def _routes(instance: SqlInstance) -> Iterator[EstateRoute]:
-    for by_service in instance.routes.values():
-        for routes in by_service.values():
-            yield from routes
-
-
-def _addresses(instance: SqlInstance) -> set[str]:
-    """Return the addresses of an instance's routes."""
-    written = {address for route in _routes(instance) for address in (route.address, route.mirror_address)}
-    return {address for address in written if address is not None}

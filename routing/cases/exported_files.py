@@ -325,7 +325,7 @@ def read_exports(paths: Sequence[str], options: FileOptions) -> tuple[CatalogExp
     result_sets = _without_copies(found.sets, found.notes)
     found.notes.extend(note for part in result_sets if (note := _complete_queue(part)) is not None)
     result_sets = _leave_out_incomplete(result_sets, found)
-    unread_queues = [file for file in found.skipped if _may_be_queue(file)]
+    unread_queues = [file for file in _without_links(found) if _may_be_queue(file)]
     own_notes = {file.note for file in unread_queues}
     notes = [note for note in found.notes if note not in own_notes]
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
@@ -333,13 +333,20 @@ def read_exports(paths: Sequence[str], options: FileOptions) -> tuple[CatalogExp
         result_sets, notes, lambda part: stand_ins[part.file], replace(options.times, is_lenient=True)
     )
     export.files_skipped = len(found.skipped)
-    export.unread = [file.note for file in found.skipped if file.is_export and not _may_be_queue(file)]
+    export.unread = [file.note for file in found.skipped if file.is_export and file not in unread_queues]
     for unread in unread_queues:
         # Its messages are not known, as those of an unreadable row are not.
         export.rejected.append(unread.note)
         export.doubts.setdefault(QUEUE, set()).add((None, None, None))
         export.unread_queues.append(unread.file)
     return export, replace(options, stand_ins=stand_in_for_scripts(stand_ins.values(), options.stand_ins))
+
+
+def _without_links(found: SourcesRead) -> list[SkippedFile]:
+    """Return the skipped files without links to a file that is read or skipped under its own name."""
+    skipped = {file.file for file in found.skipped if not Path(file.file).is_symlink()}
+    listed = {os.path.realpath(file) for file in (*skipped, *(part.file for part in found.sets))}
+    return [file for file in found.skipped if file.file in skipped or os.path.realpath(file.file) not in listed]
 
 
 def _may_be_queue(unread: SkippedFile) -> bool:

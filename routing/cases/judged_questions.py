@@ -149,7 +149,7 @@ def judge_question(question: QuestionedMessage, known_tables: KnownTables) -> Ju
     verdict = None if is_undecided else possible[place_of_pick(possible, message)]
     from_service = empty_as_null(question.row["from_service_name"])
     place = message.instance, message.database, message.service, from_service
-    case = MessageCase(*place, NO_STATUS, verdict, possible=possible)
+    case = MessageCase(*place, message.t, NO_STATUS, verdict, possible=possible)
     return JudgedQuestion(question, message, dialog, case, requests)
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from routing.cases.background import StatusText
 from routing.cases.evidence import CONFIGURATION, FileEvidence
-from routing.cases.known_estate import EstateKnowledge
-from routing.cases.missing_knowledge import OF_ROUTES, KnowledgeGap, MissingKnowledge
+from routing.cases.known_estate import OF_ROUTES, EstateKnowledge, KnowledgeGap, MissingKnowledge
 from routing.groups import group_pairs
 from routing.importing.catalog.conversation_rows import status_of
 from routing.plan.checked_inputs import instances_of
@@ -97,12 +96,14 @@ class MessageCase:
 
     ``verdict`` is None if ``gaps`` or an unknown dialog leave it open, and ``possible`` has the possible verdicts.
     ``path`` is the path from their instance, or None if they stay. ``status_text`` is the status of SQL Server.
+    ``t`` is the decision time.
     """
 
     instance: str
     database: str | None
     service: str
     from_service: str | None
+    t: int
     status_text: StatusText
     verdict: Verdict | None
     gaps: tuple[KnowledgeGap, ...] = ()
@@ -125,6 +126,11 @@ class MessageCase:
         return self.verdict is not None and self.verdict.outcome in ON_ITS_WAY
 
     @property
+    def is_failing(self) -> bool:
+        """Whether the messages leave their instance and do not arrive or are not acknowledged."""
+        return self.path is not None and bool(self.path.failing_paths)
+
+    @property
     def end(self) -> str:
         """The end of the messages: the outcome, or a word of `PathEnd` for messages that leave their instance."""
         return self.outcome if self.path is None else str(self.path.end)
@@ -143,9 +149,13 @@ class MessageCase:
     @property
     def compared(self) -> ReasonComparison | None:
         """The comparison of SQL Server's status with the verdict, or None without a verdict."""
+        return self.compare(self.status_text)
+
+    def compare(self, status_text: StatusText) -> ReasonComparison | None:
+        """Compare a status of SQL Server with the verdict. Returns None without a verdict."""
         if self.verdict is None:
             return None
-        return self.status_text.compared(self.verdict.reason, in_msdb=self.scope == MSDB)
+        return status_text.compared(self.verdict.reason, in_msdb=self.scope == MSDB)
 
     @property
     def is_contradicted(self) -> bool:
@@ -154,9 +164,10 @@ class MessageCase:
 
 
 class SharedCases:
-    """The cases of an estate, each once."""
+    """The cases of an estate, each once. ``times`` are the decision times by instance."""
 
-    def __init__(self) -> None:
+    def __init__(self, times: Mapping[str, int]) -> None:
+        self._times = times
         self._cases: dict[Hashable, MessageCase] = {}
 
     def find(
@@ -173,7 +184,8 @@ class SharedCases:
         key = *address, status_text, id(verdict), gaps, tuple(map(id, possible))
         case = self._cases.get(key)
         if case is None:
-            case = self._cases[key] = MessageCase(*address, status_text, verdict, gaps, possible=possible)
+            t = self._times[row["instance_name"]]
+            case = self._cases[key] = MessageCase(*address, t, status_text, verdict, gaps, possible=possible)
         return case
 
 
@@ -282,7 +294,7 @@ def decide_all(
     pairs = zip(evidence.rows["messages"], evidence.rows["observed_routing"], strict=True)
     by_instance = group_pairs((pair[0]["instance_name"], pair) for pair in pairs)
     results, count = list[MessageResult](), len(evidence.rows["messages"])
-    possible, cases = PossibleVerdicts(estate.instances, estate.times), SharedCases()
+    possible, cases = PossibleVerdicts(estate.instances, estate.times), SharedCases(estate.times)
     for name, of_instance in by_instance.items():
         messages = _InstanceMessages(estate, name, dialogs, possible, cases)
         of_instance.sort(key=lambda pair: pair[0]["message_id"])

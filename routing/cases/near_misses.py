@@ -10,12 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from routing.rules import text
-from routing.rules.estate import (
-    Database,
-    EstateRoute,
-    SharedTuple,
-    SqlInstance,
-)
+from routing.rules.estate import Database, EstateRoute, SharedTuple, SqlInstance
 from routing.rules.locating import has_id
 from routing.rules.matching import UNNAMED
 from routing.rules.text import BROKER_OFF, EXPIRED, NOT_YET, OTHER_BROKER, SpelledName, likeness

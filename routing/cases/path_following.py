@@ -6,11 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from routing.cases.evidence import FileEvidence
-from routing.cases.known_estate import EstateKnowledge
+from routing.cases.known_estate import EstateKnowledge, KnowledgeGap, MissingKnowledge
 from routing.cases.message_cases import SAID_EVERY, ChangedCases, CheckedEstate, MessageResult
-from routing.cases.missing_knowledge import KnowledgeGap, MissingKnowledge
 from routing.groups import group_pairs
 from routing.importing.catalog.cell_values import UnknownTime
 from routing.plan.paths import PathPlanner
@@ -89,6 +89,28 @@ def _written_addresses(evidence: FileEvidence) -> Iterator[str]:
 _Names = tuple[Hashable, ...]
 
 
+class _AskedPath(NamedTuple):
+    """A message to follow, and the instances that were exported before it was sent."""
+
+    message: RoutedMessage
+    verdict: Verdict
+    from_service: str | None
+    outdated: frozenset[str]
+
+    @property
+    def hashed(self) -> int:
+        """The hash of its dialog."""
+        return dialog_id_hash(self.message.conversation_id or "")
+
+    @property
+    def names(self) -> _Names:
+        """The facts that decide its path, apart from its dialog."""
+        message, verdict = self.message, self.verdict
+        group = message.instance, message.database, message.service, verdict.route_name
+        verdict_facts = verdict.rerouted_from, verdict.matching_step, verdict.broker_instance
+        return (*group, *verdict_facts, message.is_initiator, self.from_service, self.outdated)
+
+
 def follow_results(
     estate: CheckedEstate,
     results: Sequence[MessageResult],
@@ -122,65 +144,57 @@ class MessageFollower:
         self._paths_left: dict[_Names, int] = defaultdict(lambda: most_paths)
         self._of_unnamed: dict[_Names, list[tuple[int, int, JudgedPath]]] = defaultdict(list)
         self._ages = ExportAges(estate.evidence)
-        self._named_services = frozenset(_named_services(estate.instances))
+        # The routing of a service does not depend on its name if no object names it.
+        self._named_services = set().union(*(one.service_names for one in estate.instances.values()))
 
     def follow(self, result: MessageResult) -> JudgedPath | None:
         """Return the path of a message, or None if it stays on its instance or has no verdict."""
         message, verdict = result.message, result.verdict
         if message is None or verdict is None or verdict.outcome not in LEAVES:
             return None
-        from_service = result.row.get("from_service_name") or None
-        outdated = self._ages.find_outdated(message.instance, result.row["enqueue_time"])
-        names = _names_of(message, verdict, from_service, outdated)
+        asked = _AskedPath(
+            message,
+            verdict,
+            result.row.get("from_service_name") or None,
+            self._ages.find_outdated(message.instance, result.row["enqueue_time"]),
+        )
+        names = asked.names
         followed_paths = self._found[names]
         # Most messages meet no choice that their dialog makes.
         if followed_paths and followed_paths[0][0] == 1:
             return followed_paths[0][2]
-        hashed = dialog_id_hash(message.conversation_id or "")
+        hashed = asked.hashed
         for picks, remainder, path in followed_paths:
             if hashed % picks == remainder:
                 return path
         group = names[:4]
         if self._paths_left[group] <= 0:
             return NO_PATH_FOLLOWED
-        picks, path = self._follow_once(message, verdict, from_service, hashed, outdated)
+        picks, path = self._follow_once(asked)
         self._paths_left[group] -= len(path.forward_paths)
         followed_paths.append((picks, hashed % picks, path))
         return path
 
-    def _follow_once(
-        self,
-        message: RoutedMessage,
-        verdict: Verdict,
-        from_service: str | None,
-        hashed: int,
-        outdated: frozenset[str],
-    ) -> tuple[int, JudgedPath]:
+    def _follow_once(self, asked: _AskedPath) -> tuple[int, JudgedPath]:
         """Follow a message. Services that no object names share their paths, because they are routed equally."""
-        is_named = message.service in self._named_services or text.address_in_name(message.service) is not None
-        names = _names_of(message, verdict, from_service, outdated)
-        place = (*names[:2], *names[3:], message.hops_remaining, id(verdict.decision))
+        service, names = asked.message.service, asked.names
+        is_named = service in self._named_services or text.address_in_name(service) is not None
+        place = (*names[:2], *names[3:], asked.message.hops_remaining, id(asked.verdict.decision))
         for picks, remainder, path in () if is_named else self._of_unnamed[place]:
-            if hashed % picks == remainder:
+            if asked.hashed % picks == remainder:
                 return picks, path
-        picks, path = self._follow(message, verdict, from_service, hashed, outdated)
+        picks, path = self._follow(asked)
         if not is_named:
-            self._of_unnamed[place].append((picks, hashed % picks, path))
+            self._of_unnamed[place].append((picks, asked.hashed % picks, path))
         return picks, path
 
-    def _follow(
-        self,
-        message: RoutedMessage,
-        verdict: Verdict,
-        from_service: str | None,
-        hashed: int,
-        outdated: frozenset[str],
-    ) -> tuple[int, JudgedPath]:
+    def _follow(self, asked: _AskedPath) -> tuple[int, JudgedPath]:
         """Return the path of a message and a number of picks. Hashes congruent by it have the same path."""
+        message, outdated = asked.message, asked.outdated
         instance = self._network.instances[message.instance]
-        back_to = None if from_service is None else ServiceAddress.of_name(from_service)
+        back_to = None if asked.from_service is None else ServiceAddress.of_name(asked.from_service)
         sender = PathSender(instance, message.database, message.is_initiator, back_to)
-        followed = self._planner.follow(sender, message, verdict, hashed)
+        followed = self._planner.follow(sender, message, asked.verdict, asked.hashed)
         path = judge_path(
             followed.trace,
             (instance.name, message.database),
@@ -286,19 +300,3 @@ def _complete_branch(hop_path: HopPath, gaps: Iterable[KnowledgeGap], *, is_retu
         hops[0] = replace(hops[0], matching_step=None)
     possible_path = PossiblePath.of(replace(hop_path, hops=tuple(hops)), is_return=is_return)
     return replace(possible_path, gaps=tuple(gaps))
-
-
-def _named_services(instances: Mapping[str, SqlInstance]) -> Iterator[str | None]:
-    """Yield the services that databases hold and routes name: no other makes a difference by its name."""
-    for instance in instances.values():
-        yield from instance.holders
-        for routes in instance.routes.values():
-            yield from routes
-
-
-def _names_of(
-    message: RoutedMessage, verdict: Verdict, from_service: str | None, outdated: frozenset[str]
-) -> _Names:
-    group = message.instance, message.database, message.service, verdict.route_name
-    verdict_facts = verdict.rerouted_from, verdict.matching_step, verdict.broker_instance
-    return (*group, *verdict_facts, message.is_initiator, from_service, outdated)

@@ -13,7 +13,7 @@ from routing.errors import InputError, join_bounded, quote
 from routing.importing.import_faults import OtherFileError, UnopenedFileError, unreadable_file
 from routing.importing.import_files import list_files, on_this_disk
 from routing.importing.other_dialects import find_dialect
-from routing.importing.script_folders import arrange, refuse_unknown
+from routing.importing.script_folders import arrange, refuse_unknown, should_execute
 from routing.importing.spelling import NameSpelling, say_servers
 from routing.importing.sql_projects import SUFFIX as _PROJECT
 from routing.importing.tsql.script_reader import (
@@ -102,8 +102,16 @@ def _choose(
     for folder, files in scripts.by_folder.items():
         dialects: dict[str, list[str]] = defaultdict(list)
         own_outlines: _Outlines = {}
+        why: list[str] = []
         for file in files:
             try:
+                runs = should_execute(file, reader.options.variables or {})
+                if runs is False:
+                    why.append(f"{file}: skipped, since its settings say shouldExecute=false")
+                    continue
+                if isinstance(runs, str):
+                    skip(file, f"it is not known whether its settings run it: shouldExecute={runs}")
+                    continue
                 outline = reader.outline(file)
             except UnopenedFileError:
                 raise
@@ -120,8 +128,8 @@ def _choose(
             for name, files in dialects.items()
         ]
         alone = _leave_included_out(own_outlines, notes)
-        why: list[str] = []
-        arranged = arrange(folder, alone, environment, why, environments, reader.known_instances)
+        included = own_outlines.keys() - set(alone)
+        arranged = arrange(folder, alone, environment, why, environments, reader.known_instances, included)
         notes += why
         if not arranged:
             unread += why

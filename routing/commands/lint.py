@@ -88,12 +88,14 @@ def tell_files(
     findings = list(done.findings)
     files = count_files(done.files_read, done.files_skipped, done.rows_refused)
     if options.format == "json":
+        unread = frozenset(done.unread)
         result = {
             "findings": findings,
             "suppressed": len(done.suppressed),
             "not_judged": dict(sorted(done.not_judged.items())),
             "not_known": [gap_object(gap) for gap in done.not_known],
-            **{name: list(vars(done)[name]) for name in ("rejected", "not_taken", "unread", "left_out", "notes")},
+            **{name: list(vars(done)[name]) for name in ("rejected", "not_taken", "unread", "left_out")},
+            "notes": [note for note in done.notes if note not in unread],
         }
         console.result(json.dumps(result))
         console.note(files)
@@ -120,7 +122,7 @@ def tell_files(
 
 def _say_not_judged(done: FilesLinted) -> list[Block]:
     """Write the number of findings that depend on missing exports, and list these."""
-    from routing.cases.missing_knowledge import gap_sentence
+    from routing.cases.known_estate import gap_sentence
     from routing.render.phrases import bounded
     from routing.views.lint.lint_reports import count_codes
 

@@ -41,8 +41,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Reconcile, write the table, and print the summary."""
     leave_pandas_out()
-    from routing.views.reconcile.reconcile_document import as_json, make_document
-    from routing.views.reconcile.reconciling import reconcile
+    from routing.views.reconcile.reconciling import as_json, make_document, reconcile
 
     settings = load(options)
     opening = open_by_choice(settings, options, console)

@@ -64,8 +64,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         return _trace_all(settings, open_by_choice(settings, options, console), options, console)
     opening = opener(settings, options, console)
     from routing.cases.question_source import open_tables
-    from routing.views.trace.trace_document import make_document, write_trace
-    from routing.views.trace.tracing import trace
+    from routing.views.trace.tracing import make_document, trace, write_trace
 
     with console.during("reading"):
         tables, clock = open_tables(settings, opening), datetime.now(timezone.utc)
@@ -91,7 +90,7 @@ def _trace_all(
 ) -> int:
     """Write the paths of all messages, and print the counts of their ends."""
     from routing.views.trace.paths_table import write_all
-    from routing.views.trace.trace_document import make_counts_document, write_counts
+    from routing.views.trace.tracing import make_counts_document, write_counts
 
     at = moment_or_none(options.at, "--at")
     console.command_progress.text = "the table of paths is unchanged or complete (start it again)"

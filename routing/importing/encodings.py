@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from encodings.aliases import aliases
 
 from routing.errors import InputError, quote
+from routing.importing.import_files import as_shown
 
 GUESS = "Windows-1252"
 """The name of the default encoding."""
@@ -110,4 +111,4 @@ def say_guess(file: str, text: str) -> str:
     shown = before.splitlines()[-1:] if not before.endswith("\n") else []
     shown += after.splitlines()[:1]
     why = f"read as {GUESS}, since it is not UTF-8 ({option_for(text)} names another)"
-    return f"{file}, line {line}: {why}: {quote(''.join(shown))}"
+    return f"{file}, line {line}: {why}: {quote(as_shown(''.join(shown)))}"

@@ -10,10 +10,12 @@ _ARCHIVE = b"PK\x03\x04"
 _START = 4096
 _CHANGELOG = "a Liquibase changelog in {}: `liquibase update-sql` writes the SQL of it"
 _NOTEBOOK = "a notebook: save the T-SQL of its cells to a .sql file"
+_RICH_TEXT = "rich text: save T-SQL as plain text (.sql), and export views as CSV"
 _BY_SUFFIX = {
     ".dacpac": "a DACPAC: `sqlpackage /Action:Script` writes its T-SQL",
     ".bacpac": "a BACPAC: import it into a server, and export the catalog views of that",
     ".ipynb": _NOTEBOOK,
+    ".rtf": _RICH_TEXT,
 }
 _XML = re.compile(r"\s*<(?:\?xml\b|!--|[A-Za-z][\w:.-]*[\s/>])")
 _YAML = re.compile(r"(?:[^\S\n]*(?:#[^\n]*|---[^\S\n]*|%YAML[^\n]*)?\n)*databaseChangeLog\s*:")
@@ -39,6 +41,9 @@ def find_other_format(name: str, data: bytes, text: str) -> str | None:
     if data.startswith(_ARCHIVE):
         return "it is a ZIP archive, as DACPAC and BACPAC files are"
     start = text[:_START].removeprefix("\ufeff")
+    rich_text = find_rich_text(start)
+    if rich_text is not None:
+        return rich_text
     is_changelog = "databaseChangeLog" in start
     if _YAML.match(start):
         return f"it is {_CHANGELOG.format('YAML')}"
@@ -51,3 +56,8 @@ def find_other_format(name: str, data: bytes, text: str) -> str | None:
         if is_changelog
         else (f"it is {_NOTEBOOK}" if '"cells"' in start else None)
     )
+
+
+def find_rich_text(text: str) -> str | None:
+    """Return a sentence on a text in the format of word processors (RTF), or None for any other text."""
+    return f"it is {_RICH_TEXT}" if text.startswith("{\\rtf") else None

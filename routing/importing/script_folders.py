@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path, PurePosixPath
 
 from routing.errors import InputError, join_bounded, quote
+from routing.importing.tsql.vocabulary import VARIABLE, name_of_variable
 
 # The order: natural, by the parts of a path. Tools with an order of their own have ranks before it.
 
@@ -31,6 +32,7 @@ _FOLDERS = (
     *("permissions", "aftermigration"),
 )
 _FIRST, _PLAIN, _VERSIONED, _REPEATABLE, _LAST = range(5)
+_PLAN = "sqitch.plan"
 Key = tuple[object, ...]
 
 
@@ -51,7 +53,9 @@ def _version(written: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _order(path: PurePosixPath, *, has_up: bool) -> Key:
+def _order(path: PurePosixPath, plan: Mapping[PurePosixPath, int], *, has_up: bool) -> Key:
+    if path in plan:
+        return _PLAIN, (), ((-1, plan[path]),)
     folders = [_folder_key(name, has_up=has_up) for name in path.parts[:-1]]
     flyway, when = _FLYWAY.fullmatch(path.stem), _deployed(path)
     in_folders = (*folders, (len(_FOLDERS), natural_key(path.stem)))
@@ -77,6 +81,40 @@ def _deployed(path: PurePosixPath) -> str | None:
         return {"before": "pre", "after": "post"}[callback["when"]]
     deployment = _DEPLOYMENT.fullmatch(path.stem)
     return None if deployment is None else deployment["when"].lower()
+
+
+# Sqitch applies changes in the order of its plan.
+
+
+def _read_plan(text: str) -> list[str]:
+    """Return the scripts of a plan in order. That of a change which was reworked later is called NAME@TAG."""
+    names: list[str] = []
+    tag = ""
+    for line in text.splitlines():
+        word = next(iter(line.partition("#")[0].split()), "%")
+        if word.startswith("@"):
+            tag = word
+        elif not word.startswith(("%", "-")):
+            name = word.removeprefix("+")
+            names = [f"{earlier}{tag}" if earlier == name else earlier for earlier in names]
+            names.append(name)
+    return names
+
+
+def _find_plan(
+    folder: Path, paths: Sequence[PurePosixPath]
+) -> tuple[dict[PurePosixPath, int], list[PurePosixPath]]:
+    """Return the places of scripts in the plans of Sqitch, and the scripts that their plan does not have."""
+    places: dict[PurePosixPath, int] = {}
+    tops: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
+    for path in paths:
+        deploy = next((above for above in path.parents if above.name == "deploy"), None)
+        if deploy is not None and (folder / deploy.parent / _PLAN).is_file():
+            tops[deploy].append(path)
+    for deploy in tops:
+        names = _read_plan((folder / deploy.parent / _PLAN).read_text("utf-8", "replace"))
+        places |= {deploy / f"{name}.sql": len(places) + place for place, name in enumerate(names)}
+    return places, [path for path in chain.from_iterable(tops.values()) if path not in places]
 
 
 # Scripts that undo other scripts.
@@ -147,6 +185,67 @@ def without_undo(text: str) -> tuple[str, int | None]:
         if is_undo_section and first is None:
             first = text.count("\n", 0, end) + 1
     return "".join(parts), first
+
+
+# Tests and samples beside the scripts of a deployment.
+
+
+_TEST = "test"
+_BESIDE = re.compile(
+    r"(?:.*[._ -])?(?:unit|integration)?[._ -]?tests|unit[._ -]?test|specs?|samples?|examples?|demos|docs?"
+    r"|documentation|tsqlt|fixtures|test[._ -]?data",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _find_beside(
+    paths: Sequence[PurePosixPath], environment: str | None, instances: Collection[str]
+) -> list[PurePosixPath]:
+    """Return the scripts in folders of tests, samples and pages, unless all scripts are in such folders.
+
+    A folder ``test`` beside one of another environment is an environment.
+    """
+    common_folder = _count_common_folders(paths)
+    names = {
+        folder: folder.name.casefold()
+        for path in paths
+        for folder in path.parents
+        if len(folder.parts) > common_folder
+    }
+    others = {folder.parent for folder, name in names.items() if name != _TEST and _ENVIRONMENTS.fullmatch(name)}
+    beside = {
+        folder
+        for folder, name in names.items()
+        if _BESIDE.fullmatch(name) or (name == _TEST != environment and folder.parent not in others)
+        if name not in instances
+    }
+    found = [path for path in paths if beside.intersection(path.parents)]
+    return found if len(found) < len(paths) else []
+
+
+# Scripts that a setting of Flyway leaves out.
+
+
+_SHOULD_EXECUTE = re.compile(r"^[ \t]*(?:flyway\.)?shouldExecute[ \t]*=(.*)$", re.IGNORECASE | re.MULTILINE)
+_CONSTANTS = {"": True, "true": True, "false": False}
+_COMPARISON = re.compile(r"([^\s=!&|()]+)\s*([=!])=\s*([^\s=!&|()]+)")
+
+
+def should_execute(script: Path, variables: Mapping[str, str]) -> bool | str:
+    """Return whether Flyway runs a script by the ``.conf`` file beside it, or an expression that is not constant.
+
+    ``variables`` are the values of placeholders. Raises OSError.
+    """
+    settings = script.with_name(f"{script.name}.conf")
+    written = _SHOULD_EXECUTE.findall(settings.read_text("utf-8-sig", "replace")) if settings.is_file() else []
+    if not written:
+        return True
+    values = {name.casefold(): value for name, value in variables.items()}
+    expression = VARIABLE.sub(lambda match: values.get(name_of_variable(match).casefold(), match[0]), written[-1])
+    compared = _COMPARISON.fullmatch(expression.strip())
+    if VARIABLE.search(expression) is None and compared is not None:
+        return (compared[1] == compared[3]) == (compared[2] == "=")
+    return _CONSTANTS.get(expression.strip().lower(), str(written[-1]).strip())
 
 
 # Scripts of one environment.
@@ -285,32 +384,44 @@ def arrange(
     notes: list[str],
     environments: set[str],
     instances: Collection[str] = (),
+    included: Collection[Path] = (),
 ) -> list[Path]:
     """Return the scripts of a folder to apply, in order. ``notes`` gets the skipped ones with the reason.
 
     Only scripts for ``environment`` are applied. ``environments`` gets all environments of the folder. Folders
-    with the names of ``instances`` are not of environments.
+    with the names of ``instances`` are not of environments. Scripts that others ``included`` are siblings too.
     """
-    paths = {PurePosixPath(file.relative_to(folder).as_posix()): file for file in files}
-    undo = list(_find_undo(paths))
-    if undo:
-        notes.append(f"skipped, since they undo other scripts (name them to apply them): {_names(paths, undo)}")
-    remaining = _without(paths, undo)
+    paths = {_within(folder, file): file for file in files}
+    known_instances = {name.casefold() for name in instances}
     folded_name = None if environment is None else _fold(environment)
-    of_environments = _find_environments(remaining, folded_name, {name.casefold() for name in instances})
+    remaining = list(paths)
+
+    def leave_out(which: str, left_out: Collection[PurePosixPath]) -> None:
+        nonlocal remaining
+        if left_out:
+            notes.append(f"skipped, {which}: {_names(paths, left_out)}")
+            remaining = _without(remaining, left_out)
+
+    leave_out("since they undo other scripts (name them to apply them)", list(_find_undo(paths)))
+    leave_out(
+        "tests and samples beside other scripts (name them to apply them)",
+        _find_beside(remaining, folded_name, known_instances),
+    )
+    plan, unplanned = _find_plan(folder, remaining)
+    leave_out(f"since {_PLAN} does not have them", unplanned)
+    siblings = [*remaining, *(_within(folder, file) for file in included)]
+    of_environments = _find_environments(siblings, folded_name, known_instances)
     environments.update(of_environments.values())
-    other_environments = [path for path, name in of_environments.items() if name != folded_name]
-    if other_environments:
-        names = ", ".join(sorted({of_environments[path].upper() for path in other_environments}))
-        which = f"skipped, scripts for environments (--environment applies one of {names})"
-        notes.append(f"{which}: {_names(paths, other_environments)}")
-    remaining = _without(remaining, other_environments)
-    replaced = list(_replaced_by_baseline(remaining))
-    if replaced:
-        notes.append(f"skipped, since a baseline replaces them: {_names(paths, replaced)}")
+    other_environments = [path for path in remaining if of_environments.get(path, folded_name) != folded_name]
+    names = ", ".join(sorted({of_environments[path].upper() for path in other_environments}))
+    leave_out(f"scripts for environments (--environment applies one of {names})", other_environments)
+    leave_out("since a baseline replaces them", list(_replaced_by_baseline(remaining)))
     has_up = any("up" in map(str.casefold, path.parts[:-1]) for path in remaining)
-    applied = _without(remaining, replaced)
-    return [paths[path] for path in sorted(applied, key=lambda path: _order(path, has_up=has_up))]
+    return [paths[path] for path in sorted(remaining, key=lambda path: _order(path, plan, has_up=has_up))]
+
+
+def _within(folder: Path, file: Path) -> PurePosixPath:
+    return PurePosixPath(file.relative_to(folder).as_posix())
 
 
 def _without(paths: Iterable[PurePosixPath], paths_to_remove: Iterable[PurePosixPath]) -> list[PurePosixPath]:
@@ -332,7 +443,7 @@ def _replaced_by_baseline(paths: Sequence[PurePosixPath]) -> Iterator[PurePosixP
                 yield path
 
 
-def _names(paths: dict[PurePosixPath, Path], named_paths: Sequence[PurePosixPath]) -> str:
+def _names(paths: dict[PurePosixPath, Path], named_paths: Iterable[PurePosixPath]) -> str:
     in_order = sorted(named_paths, key=lambda path: natural_key(str(path)))
     return join_bounded([str(paths[path]) for path in in_order], "file")
 

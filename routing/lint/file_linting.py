@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from routing.cases.evidence import FileEvidence, Spot, SubjectKey, subject_key, weigh
 from routing.cases.exported_files import FileOptions, read_exports, say_unread
-from routing.cases.known_estate import EstateKnowledge
+from routing.cases.known_estate import OF_ADDRESSES, EstateKnowledge, KnowledgeGap, MissingKnowledge
 from routing.cases.message_cases import CheckedEstate
-from routing.cases.missing_knowledge import OF_ADDRESSES, KnowledgeGap, MissingKnowledge
 from routing.cases.script_files import find_files
 from routing.errors import InputError
 from routing.importing.script_rows import phrase

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 from routing.lint import address_rules, configuration_rules, endpoint_hazards, lint_estate, message_rules
 from routing.lint.catalogue import BY_CODE, LintRule
-from routing.lint.configuration_rules import BalancedService
 from routing.lint.custom_rules import CustomRule, configuration_of, find_own
-from routing.lint.endpoint_hazards import Hazards, OpenDialogsOf, OpenMessageFollower, prove_hazards
+from routing.lint.endpoint_hazards import OpenDialogsOf, OpenMessageFollower, prove_hazards
 from routing.lint.lint_estate import LintEstate, LintFinding, estate_of
 from routing.lint.lint_settings import DEFAULT_DAYS, LintSettings, LintSuppression
 from routing.lint.message_rules import DialogGroup, RouteName, open_dialogs, read_changed_picks, used_routes
-from routing.lint.probing import ProbeAnswers, answers_of
+from routing.lint.probing import answers_of
 from routing.process import no_search_for_cycles
 from routing.result_schemas import FINDINGS, ROUTE_COVERAGE
 from routing.rules.timeline import micros_of
@@ -25,7 +25,7 @@ from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import Table, TableColumns
 from routing.terms import ReadRow, TableRow
 
-# Every family of findings, in one order; each is a named function from the evidence to findings.
+# Every family of findings, in one order.
 
 
 class ResolvedFacts(NamedTuple):
@@ -36,64 +36,38 @@ class ResolvedFacts(NamedTuple):
     dialogs_of: OpenDialogsOf | None = None
 
 
-@dataclass(frozen=True)
-class LintEvidence:
-    """The facts behind findings.
+def _find(
+    estate: LintEstate, follower: OpenMessageFollower, rows: TableColumns, resolved: ResolvedFacts | None
+) -> Iterator[Iterable[LintFinding]]:
+    """Yield each family of findings. ``rows`` are the routes that are checked one at a time.
 
-    ``hazards`` are the choices of open dialogs that lead to several targets, proved by following messages.
-    ``resolved`` is None without resolved messages. ``rows`` are the routes that are checked one at a time.
+    Without resolved messages ``resolved`` is None.
     """
-
-    estate: LintEstate
-    probe_answers: ProbeAnswers
-    follower: OpenMessageFollower
-    hazards: Hazards
-    resolved: ResolvedFacts | None
-    rows: TableColumns
-
-    @cached_property
-    def balanced(self) -> list[BalancedService]:
-        """The services that several broker instances share."""
-        return configuration_rules.balanced_services(self.estate)
-
-
-FAMILIES: dict[str, Callable[[LintEvidence], Iterable[LintFinding]]] = {
-    "route rows": lambda evidence: address_rules.route_rows(evidence.estate, evidence.rows),
-    "refused rows": lambda evidence: address_rules.refused_rows(evidence.estate),
-    "broker instances": lambda evidence: configuration_rules.broker_ids(evidence.estate),
-    "disabled brokers": lambda evidence: configuration_rules.disabled_brokers(evidence.estate),
-    "doubled services": lambda evidence: configuration_rules.doubled_services(evidence.estate),
-    "unbalanced routes": lambda evidence: configuration_rules.unbalanced_routes(evidence.balanced),
-    "doubled routes": lambda evidence: configuration_rules.doubled_routes(evidence.balanced),
-    "answers": lambda evidence: message_rules.answers(evidence.estate, evidence.probe_answers),
-    "returns": lambda evidence: message_rules.no_return(evidence.probe_answers),
-    "needless requests": lambda evidence: configuration_rules.needless_requests(evidence.probe_answers),
-    "lost requests": lambda evidence: configuration_rules.lost_requests(evidence.estate, evidence.follower),
-    "local routes": lambda evidence: configuration_rules.lacking_services(evidence.probe_answers),
-    "services without a route": lambda evidence: configuration_rules.caught_services(
-        evidence.estate, evidence.probe_answers
-    ),
-    "open routes": lambda evidence: configuration_rules.open_to_several(
-        evidence.estate, evidence.probe_answers, evidence.hazards
-    ),
-    "open routes to one": lambda evidence: configuration_rules.open_to_one(evidence.estate, evidence.follower),
-    "several targets": lambda evidence: endpoint_hazards.several_targets(
-        evidence.follower, evidence.hazards, evidence.resolved and evidence.resolved.dialogs_of
-    ),
-    "shadowed routes": lambda evidence: configuration_rules.shadowed_routes(
-        evidence.estate, evidence.probe_answers, evidence.balanced
-    ),
-    "loops": lambda evidence: message_rules.loops(evidence.estate, evidence.probe_answers),
-    "conversation groups": lambda evidence: (
-        message_rules.torn_groups(evidence.estate) if "dialogs" in evidence.estate.tables else ()
-    ),
-    "unused routes": lambda evidence: (
-        () if evidence.resolved is None else message_rules.unused_routes(evidence.estate, evidence.resolved.used)
-    ),
-    "changed picks": lambda evidence: (
-        () if evidence.resolved is None else message_rules.changed_picks(evidence.resolved.changed)
-    ),
-}
+    probe_answers, hazards = answers_of(estate), prove_hazards(estate, follower)
+    balanced = configuration_rules.balanced_services(estate)
+    yield address_rules.route_rows(estate, rows)
+    yield address_rules.refused_rows(estate)
+    yield configuration_rules.broker_ids(estate)
+    yield configuration_rules.disabled_brokers(estate)
+    yield configuration_rules.doubled_services(estate)
+    yield configuration_rules.unbalanced_routes(balanced)
+    yield configuration_rules.doubled_routes(balanced)
+    yield message_rules.answers(estate, probe_answers)
+    yield message_rules.no_return(probe_answers)
+    yield configuration_rules.needless_requests(probe_answers)
+    yield configuration_rules.lost_requests(estate, follower)
+    yield configuration_rules.lacking_services(probe_answers)
+    yield configuration_rules.caught_services(estate, probe_answers)
+    yield configuration_rules.open_to_several(estate, probe_answers, hazards)
+    yield configuration_rules.open_to_one(estate, follower)
+    yield endpoint_hazards.several_targets(follower, hazards, resolved and resolved.dialogs_of)
+    yield configuration_rules.shadowed_routes(estate, probe_answers, balanced)
+    yield message_rules.loops(estate, probe_answers)
+    if "dialogs" in estate.tables:
+        yield message_rules.torn_groups(estate)
+    if resolved is not None:
+        yield message_rules.unused_routes(estate, resolved.used)
+        yield message_rules.changed_picks(resolved.changed)
 
 
 # Convert findings to sorted rows in full columns, without suppressed ones.
@@ -211,10 +185,7 @@ def find_all(
     with no_search_for_cycles():
         estate = estate_of(columns, now, days)
         route_rows = columns["routes"] if rows is None else rows
-        follower = OpenMessageFollower(estate)
-        hazards = prove_hazards(estate, follower)
-        evidence = LintEvidence(estate, answers_of(estate), follower, hazards, resolved, route_rows)
-        return {finding for family in FAMILIES.values() for finding in family(evidence)}
+        return set(chain.from_iterable(_find(estate, OpenMessageFollower(estate), route_rows, resolved)))
 
 
 Moment = tuple[Mapping[str, TableColumns], int]

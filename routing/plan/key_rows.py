@@ -7,7 +7,8 @@ share them.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import or_
 from typing import Any, NamedTuple
 
 from routing.plan.planner import remember
@@ -19,6 +20,7 @@ from routing.rules.resolving import VERDICT_COLUMNS, verdict_of
 from routing.rules.timeline import TimeInterval
 from routing.schemas import RESOLVED_ROUTES, ColumnKind, Field, Schema
 from routing.tables.table_columns import TableColumns
+from routing.terms import Outcome
 
 # Routing keys as rows of columns, by which Spark and Arrow group messages.
 #
@@ -104,7 +106,7 @@ CHOICE = Schema(
 )
 """The fields of a choice of `decide_keys`."""
 _OWN, _IN_MSDB = 0, 1
-_READS_ADDRESS, _ALTERNATIVES = map(CHOICE.names.index, (READS_ADDRESS, "alternative_routes"))
+_READS_ADDRESS, _OUTCOME, _ALTERNATIVES = map(CHOICE.names.index, (READS_ADDRESS, "outcome", "alternative_routes"))
 # Approximate sizes in memory: a row of the plan, a choice, an alternative route.
 _ROW, _CHOICE, _ALTERNATIVE = 300, 250, 120
 
@@ -119,7 +121,8 @@ class PlanUses:
 
     ``has_times`` is True if a row has a bound. ``reads_addresses`` is True if a choice reads its address from the
     service name. ``asks`` is True if a choice reaches step 4 in its own scope, and ``asks_in_databases`` if that
-    is not msdb. ``asks_msdb`` is True if step 4 is reached in msdb after the message came back.
+    is not msdb. ``asks_msdb`` is True if step 4 is reached in msdb after the message came back. ``delays`` is True
+    if a choice may leave a message of a database delayed.
     """
 
     has_times: bool = False
@@ -127,6 +130,7 @@ class PlanUses:
     asks: bool = False
     asks_in_databases: bool = False
     asks_msdb: bool = False
+    delays: bool = False
 
     @property
     def may_ask(self) -> bool:
@@ -134,13 +138,7 @@ class PlanUses:
         return self.asks or self.asks_msdb
 
     def __or__(self, other: PlanUses) -> PlanUses:
-        return PlanUses(
-            self.has_times or other.has_times,
-            self.reads_addresses or other.reads_addresses,
-            self.asks or other.asks,
-            self.asks_in_databases or other.asks_in_databases,
-            self.asks_msdb or other.asks_msdb,
-        )
+        return PlanUses(*map(or_, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True)
@@ -234,12 +232,15 @@ class KeyDecider:
         rows = _join_neighbours(intervals)
         choices = [choice for _, _, choices_of_row in rows for choice in choices_of_row]
         asks = any(choice[_OWN] for choice in choices)
+        asks_msdb = any(choice[_IN_MSDB] for choice in choices)
+        may_wait = asks or asks_msdb or any(choice[_OUTCOME] == Outcome.DELAYED for choice in choices)
         self.uses |= PlanUses(
             has_times=len(rows) > 1,
             reads_addresses=any(choice[_READS_ADDRESS] for choice in choices),
             asks=asks,
             asks_in_databases=asks and scope != ARRIVALS,
-            asks_msdb=any(choice[_IN_MSDB] for choice in choices),
+            asks_msdb=asks_msdb,
+            delays=may_wait and scope != ARRIVALS,
         )
         number = self._numbers.get(rows)
         if number is None:

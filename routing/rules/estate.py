@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property, lru_cache
@@ -254,6 +254,23 @@ class SqlInstance:
     def is_only_addressed(self) -> bool:
         """True if neither databases nor routes are known, so that arrivals cannot be decided."""
         return not (self.databases or self.has_routes)
+
+    @property
+    def every_route(self) -> Iterator[EstateRoute]:
+        """All of its routes, valid or not."""
+        return (route for by_service in self.routes.values() for routes in by_service.values() for route in routes)
+
+    @property
+    def route_addresses(self) -> set[str]:
+        """The addresses and mirror addresses of its routes."""
+        written = {address for route in self.every_route for address in (route.address, route.mirror_address)}
+        return {address for address in written if address is not None}
+
+    @property
+    def service_names(self) -> set[str]:
+        """The services that it holds, or that its routes name."""
+        named = (service for by_service in self.routes.values() for service in by_service)
+        return {*self.holders, *(service for service in named if service is not None)}
 
     def at(self, t: int) -> SqlInstance:
         """Return the instance with only the routes that are valid at a time."""

@@ -5,7 +5,7 @@ A run over a time window decides each message as of its own time, and replaces i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -244,7 +244,7 @@ class _Outputs:
         return self.work.stored.inputs
 
     def commit_all(self) -> RunResult:
-        """Commit resolved routes and requests, then the delayed messages, then rejected ones."""
+        """Commit resolved routes, requests and delayed messages at the same time, then rejected messages."""
         inputs, step, plan, versions, clock = self.inputs, self.step, self.plan, self.versions, self.inputs.clock
         is_first = inputs.start.last is None
         with clock.stage("write"):
@@ -252,10 +252,11 @@ class _Outputs:
             if plan.requests is not None or is_first:
                 rows["new_route_requests"] = self._requests()
             rows["resolved_routes"] = results.resolved_routes(plan, has_attempts=True)
-            versions |= commit_outputs(inputs, rows, adds=not is_first)
+            versions |= commit_outputs(inputs, rows, adds=not is_first, others=self._pending_commit())
         with clock.stage("counts"):
             groups = count_resolved(inputs, versions)
-        waiting = self._commit_pending(groups)
+            waiting = count_pending(inputs, versions[_PENDING])
+            check_pending(waiting, groups)
         left_alone = self.work.arrived.pending_count - self.work.retries.count
         decided = groups.total() + waiting.unchanged - left_alone - step.withheld_count
         if step.duplicate_count or decided < plan.counts.rows_read:
@@ -271,19 +272,23 @@ class _Outputs:
         """Commit requests, and replace the rows of the window in the other outputs."""
         inputs, tables, versions, clock = self.inputs, self.tables, self.versions, self.inputs.clock
         with clock.stage("write"):
-            if self.plan.requests is not None:
-                versions |= commit_outputs(inputs, {"new_route_requests": self._requests()}, adds=True)
-            rejected = self._rejected()
-            resolved = results.resolved_routes(self.plan, has_attempts=True)
-            for key, written in (("resolved_routes", resolved), ("rejected_messages", rejected)):
-                versions[key] = protocol.replace_within(tables, inputs.start, key, written, window)
-        with clock.stage(_PENDING):
-            rows = increment.still_pending(self.plan, self.step, self.now)
-            if _PENDING in versions and _PENDING not in tables.lacking:
-                versions[_PENDING] = protocol.replace_within(tables, inputs.start, _PENDING, rows, window)
-            else:
-                whole = _with_others(rows, self.work.arrived.pending, _is_within(window))
-                versions |= commit_outputs(inputs, {_PENDING: whole}, adds=False)
+            waiting_rows = increment.still_pending(self.plan, self.step, self.now)
+            replaced = {
+                "resolved_routes": results.resolved_routes(self.plan, has_attempts=True),
+                "rejected_messages": self._rejected(),
+                _PENDING: waiting_rows,
+            }
+            others: dict[str, Callable[[], int]] = {
+                key: partial(protocol.replace_within, tables, inputs.start, key, rows, window)
+                for key, rows in replaced.items()
+            }
+            if self._makes_pending():
+                whole = _with_others(waiting_rows, self.work.arrived.pending, _is_within(window))
+                others[_PENDING] = partial(
+                    protocol.commit, inputs.outputs, inputs.start, _PENDING, whole, adds=False
+                )
+            requests = {} if self.plan.requests is None else {"new_route_requests": self._requests()}
+            versions |= commit_outputs(inputs, requests, adds=True, others=others)
         with clock.stage("counts") as tally:
             groups = count_resolved(inputs, versions)
             waiting = count_pending(inputs, versions[_PENDING])
@@ -302,24 +307,23 @@ class _Outputs:
             rejected, self.step, self.inputs.options.run_id, self.plan.source.broadcasts
         )
 
-    def _commit_pending(self, groups: Groups) -> PendingCounts:
-        """Commit the changes in ``pending_messages``, and count its rows. A first table is written completely."""
-        inputs, step, plan, versions = self.inputs, self.step, self.plan, self.versions
-        is_first = _PENDING not in versions or _PENDING in self.tables.lacking
-        any_waits = step.withheld is not None or any(
-            pending.tries_again(group.outcome, group.database) for group in groups
-        )
-        if is_first or (any_waits and step.tried_again is None):
-            with inputs.clock.stage(_PENDING):
-                rows = increment.still_pending(plan, step, self.now)
-                versions |= commit_outputs(inputs, {_PENDING: rows}, adds=not is_first)
-        elif step.tried_again is not None or any_waits:
-            with inputs.clock.stage(_PENDING):
-                changed = increment.changed_pending(plan, step, self.now)
-                versions[_PENDING] = protocol.merge(self.tables, inputs.start, _PENDING, changed, pending.KEY)
-        counts = count_pending(inputs, versions[_PENDING])
-        check_pending(counts, groups)
-        return counts
+    def _pending_commit(self) -> dict[str, Callable[[], int]]:
+        """Return the commit to ``pending_messages`` if its rows may change. A new table gets all rows."""
+        inputs, step, plan = self.inputs, self.step, self.plan
+        is_first = self._makes_pending()
+        if is_first or (step.tried_again is None and (step.withheld is not None or plan.uses.delays)):
+            rows = increment.still_pending(plan, step, self.now)
+            commit = partial(protocol.commit, inputs.outputs, inputs.start, _PENDING, rows, adds=not is_first)
+        elif step.tried_again is not None:
+            rows = increment.changed_pending(plan, step, self.now)
+            commit = partial(protocol.merge, self.tables, inputs.start, _PENDING, rows, pending.KEY)
+        else:
+            return {}
+        return {_PENDING: commit}
+
+    def _makes_pending(self) -> bool:
+        """Return whether ``pending_messages`` does not exist yet, or is of an older release."""
+        return _PENDING not in self.versions or _PENDING in self.tables.lacking
 
     def _count(self, groups: Groups, written: Iterable[str], unchanged: int, left_alone: int = 0) -> RunResult:
         """Return the counts of the run. ``left_alone`` counts delayed messages that were not decided again."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -128,11 +128,17 @@ def _hint(loose: Mapping[str, object]) -> str:
     return f"{why}: {named}; copy these to Delta tables"
 
 
-def commit_outputs(inputs: RunInputs, outputs: Mapping[str, DataFrame | None], *, adds: bool) -> dict[str, int]:
+def commit_outputs(
+    inputs: RunInputs,
+    outputs: Mapping[str, DataFrame | None],
+    *,
+    adds: bool,
+    others: Mapping[str, Callable[[], int]] | None = None,
+) -> dict[str, int]:
     """Append rows to tables or replace their rows, and return the versions by key.
 
-    None means no rows, and an empty table is then kept. All tables are written at the same time, because none
-    depends on another, and no run counts before its row in ``runs``.
+    None means no rows, and an empty table is then kept. ``others`` commit to other tables. All tables are written
+    at the same time, because none depends on another, and no run counts before its row in ``runs``.
     """
     spark = inputs.outputs.spark
 
@@ -144,4 +150,7 @@ def commit_outputs(inputs: RunInputs, outputs: Mapping[str, DataFrame | None], *
             rows = no_rows(spark, OUTPUTS[key])
         return protocol.commit(inputs.outputs, inputs.start, key, rows, adds=adds)
 
-    return dict(zip(outputs, frames.run_concurrently(spark, commit_one, list(outputs)), strict=True))
+    commits: dict[str, Callable[[], int]] = {key: partial(commit_one, key) for key in outputs}
+    commits |= others or {}
+    versions = frames.run_concurrently(spark, lambda key: commits[key](), list(commits))
+    return dict(zip(commits, versions, strict=True))

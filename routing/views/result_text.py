@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Union
-
 from routing.arguments import checked
 from routing.document import Document
 from routing.render.text import write_text
@@ -13,14 +11,12 @@ from routing.views.explain import explain_document
 from routing.views.explain.explaining import Explanation
 from routing.views.messages import messages_document
 from routing.views.messages.message_list import MessageList
-from routing.views.reconcile import reconcile_document as reconcile_printing
+from routing.views.reconcile import reconciling
 from routing.views.reconcile.reconciling import Reconciliation
-from routing.views.trace import trace_document
+from routing.views.trace import tracing
+from routing.views.trace.tracing import TraceResult
 
-if TYPE_CHECKING:
-    from routing.views.trace.tracing import TraceResult
-
-CommandResult = Union[Explanation, "TraceResult", Diff, MessageList, Reconciliation]
+CommandResult = Explanation | TraceResult | Diff | MessageList | Reconciliation
 _WIDTH = 160
 
 
@@ -51,5 +47,5 @@ def _make_document(done: CommandResult) -> Document:
     if isinstance(done, MessageList):
         return messages_document.make_document(done)
     if isinstance(done, Reconciliation):
-        return reconcile_printing.make_document(done)
-    return trace_document.make_document(done)
+        return reconciling.make_document(done)
+    return tracing.make_document(done)

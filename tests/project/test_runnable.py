@@ -152,8 +152,8 @@ def _find_runnable() -> Iterator[str]:
 
 def _find_stages(gate: str) -> set[str]:
     """Return the make targets that .ci/run calls, by their whole names."""
-    lines = re.findall(r"^(?:[A-Z]+=\S+ )?(?:stage|pair) .*$", gate, re.MULTILINE)
-    return {stage for line in lines for stage in re.findall(r"\bmake [a-z0-9-]+", line)}
+    lines = [line for line in gate.splitlines() if not line.lstrip().startswith("#")]
+    return set(re.findall(r"(?:\bstage |')(make [a-z0-9-]+)", "\n".join(lines)))
 
 
 def _is_covered(name: str) -> bool:
@@ -219,7 +219,8 @@ def test_clean_removes_what_was_built(tmp_path: Path) -> None:
 
 
 def test_stages_are_found_by_their_full_name() -> None:
-    gate = "stage make test-project\nANSI=false pair 'make a ARGS=1' 'make b'\n# stage make c\necho make d\n"
+    stages = "stage make test-project\nANSI=false two_at_a_time 'make a ARGS=1' \\\n  'make b'\n"
+    gate = f"{stages}# stage make c\necho make d\n"
     assert _find_stages(gate) == {"make test-project", "make a", "make b"}
 
 

@@ -78,7 +78,7 @@ class KnownRows:
             routes = self.columns["routes"].rows("instance_name", "address")
             return RemedyFacts.of_columns(self.columns, {service}, used, routes)
 
-        remedies = advise_on_question(judged, followed, read_facts, None, has_exports=False)
+        remedies = advise_on_question(judged, followed, read_facts, None)
         return replace(answer(judged, self.known, background), remedies=remedies, followed=followed)
 
 

@@ -8,9 +8,11 @@ from datetime import datetime, timedelta, timezone
 
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Remedy
-from routing.advice.stuck_messages import AdviceEstate, SentMessage, StuckMessage
+from routing.advice.stuck_messages import AdviceEstate, StuckMessage
+from routing.cases.background import NO_STATUS
 from routing.cases.estate_addresses import EstateAddresses, list_route_addresses
 from routing.cases.judged_questions import RemedyFacts
+from routing.cases.message_cases import MessageCase
 from routing.importing.tsql.instance_state import (
     DatabaseState,
     EndpointState,
@@ -111,8 +113,9 @@ class Asked:
         instances = self.instances()
         addresses = EstateAddresses(self.addresses, list_route_addresses(instances))
         estate = AdviceEstate(RemedyFacts(instances, addresses, services_in_use))
-        sent = SentMessage("hub", self.database, self.service, None, microseconds(NOON))
-        return estate.describe_stuck(sent, self.verdict())
+        verdict = self.verdict()
+        case = MessageCase("hub", self.database, self.service, None, microseconds(NOON), NO_STATUS, verdict)
+        return estate.describe_stuck(case, verdict)
 
     def remedy(self) -> Remedy:
         """Return the remedy for the message."""

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.advice.remedy import Confidence, Remedy
-from routing.advice.trouble import TroubleKind
+from routing.advice.remedy import Confidence, Remedy, TroubleKind
 from routing.views.check.checking import check
 from tests.check_texts import print_check
 from tests.exported import GUID, database, endpoint, export, route, waiting, whole_shop

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from routing.advice.remedy import Confidence, Remedy
-from routing.advice.trouble import TroubleKind
+from routing.advice.remedy import Confidence, Remedy, TroubleKind
 from routing.cases.server_evidence import ServerEvidence
 from routing.views.check.checking import Check, check, find_notes
 from routing.views.check.problems import find_problems, state_silence
@@ -155,6 +154,15 @@ def test_no_statement_is_ready_for_a_database_that_takes_no_changes(
     [trouble] = check([str(tmp_path)]).troubles
     assert trouble.remedy.is_complete is (note is None)
     assert any((note or "Then turn the queue on.") in action for action in trouble.remedy.actions)
+
+
+def test_a_name_that_looks_like_a_statement_hides_no_read_only_database(tmp_path: Path) -> None:
+    databases = [database("msdb", "d5d5d5d5", 4), {**database("Stock", "5c5c5c5c"), "is_read_only": 1}]
+    off = {"Stock": [{**QUEUE, "name": "ALTER DATABASE [msdb] READ_WRITE", "is_receive_enabled": 0}]}
+    target(tmp_path, databases=databases, service_queues=off)
+    [trouble] = check([str(tmp_path)]).troubles
+    assert not trouble.remedy.is_complete
+    assert any("needs it to be writable" in action for action in trouble.remedy.actions)
 
 
 def test_a_listener_whose_primary_listens_on_another_port(tmp_path: Path) -> None:
@@ -559,6 +567,13 @@ def test_a_target_that_was_exported_before_the_message_was_sent(tmp_path: Path) 
     done = check([str(tmp_path)])
     assert [str(result.end) for result in done.results] == ["NOT_KNOWN"]
     assert "'STOCK': it was exported before the messages were sent" in print_check(done)
+
+
+def test_the_only_possible_target_is_looked_at_if_the_end_is_not_known(tmp_path: Path) -> None:
+    off: dict[str, Any] = {"service_queues": {"Stock": [{**QUEUE, "is_receive_enabled": 0}]}}
+    remedy = silent(tmp_path, routes=None, **off)
+    assert [str(result.end) for result in check([str(tmp_path)]).results] == ["NOT_KNOWN"]
+    assert remedy.statement == "USE [Stock];\nALTER QUEUE [dbo].[StockQueue] WITH STATUS = ON;"
 
 
 @pytest.mark.parametrize(

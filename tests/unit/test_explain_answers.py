@@ -21,8 +21,8 @@ from routing.render.text import write_sql, write_text
 from routing.terms import Reason
 from routing.views.explain.explain_document import make_document, state_nothing_to_run, write_explanation
 from routing.views.explain.explaining import Explanation
-from routing.views.trace import trace_document
-from routing.views.trace.trace_document import write_trace
+from routing.views.trace import tracing
+from routing.views.trace.tracing import write_trace
 from tests import estate_rows
 from tests.check_texts import lines_to_run
 from tests.estate_rows import database, instance, message, observation, route, service, small_estate
@@ -151,7 +151,7 @@ def test_explain_trace_and_their_json_have_the_same_remedy() -> None:
         assert told["advice"] == remedy["advice"] == " ".join([remedy["cause"], *remedy["actions"]])
         assert (remedy["instance_name"], remedy["database_name"]) == place
         assert told["end"] == traced_told["paths"][0]["end"]
-        for document in (make_document(done), trace_document.make_document(traced)):
+        for document in (make_document(done), tracing.make_document(traced)):
             text = write_text(document, width=WIDE)
             assert all(sentence in text for sentence in (remedy["cause"], *remedy["actions"]))
             assert remedy["statement"].split("\n")[-1] in text

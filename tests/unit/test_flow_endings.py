@@ -11,8 +11,7 @@ from routing.engines.traffic_tables import SENT_KEY, SentKey
 from routing.rules.timeline import micros_of
 from routing.schemas import INPUTS, RESOLVED_ROUTES
 from routing.tables.table_columns import TableColumns
-from routing.views.report.flow_endings import FlowEnd, FlowEndings
-from routing.views.report.flows import count_all
+from routing.views.report.flows import FlowEnd, FlowEndings, count_all
 from tests.estate_rows import SALES, database, estate, instance, route, service
 from tests.frames import arrow_of, moment
 from tests.random_estates import AS_OF, networks

@@ -69,6 +69,18 @@ def test_only_the_chosen_environment_is_read(tmp_path: Path, capsys: pytest.Capt
     assert "PROD, TEST" in capsys.readouterr().err
 
 
+def test_a_script_that_its_settings_switch_off_is_not_read(tmp_path: Path) -> None:
+    settings = {"V2__b.sql.conf": "shouldExecute=false", "V3__c.sql.conf": "shouldExecute=${prod}"}
+    scripts = {f"V{number}__{name}.sql": ROUTE.format(name) for number, name in enumerate("abc", start=1)}
+    done = checked(tmp_path, {**scripts, **settings})
+    assert addresses(done) == ["TCP://a:4022"]
+    notes = [note.rpartition("/")[2] for note in done.evidence.log.notes if "shouldExecute" in note]
+    assert sorted(notes) == [
+        "V2__b.sql: skipped, since its settings say shouldExecute=false",
+        "V3__c.sql: not read, it is not known whether its settings run it: shouldExecute=${prod}",
+    ]
+
+
 def test_a_file_that_another_includes_is_read_once(tmp_path: Path) -> None:
     scripts = {
         "sub/R.sql": PLAIN.format("R"),
@@ -121,7 +133,7 @@ def test_a_web_project_beside_scripts(tmp_path: Path, capsys: pytest.CaptureFixt
     done = linted(capsys, str(tmp_path))
     assert [(one["code"], one["line"]) for one in done["findings"]] == [("SBR006", 1)]
     assert done["rejected"] == []
-    named = {note.partition(": not read")[0] for note in done["notes"]}
+    named = {note.partition(": not read")[0] for note in (*done["unread"], *done["notes"])}
     assert named == {str(tmp_path / name) for name in (*WEB, "node_modules")} - {
         str(tmp_path / "node_modules/x/routes.json")
     }
@@ -154,6 +166,7 @@ BROKEN = {
     "routes.rtf.txt": "{\\rtf1 name\\tab remote_service_name\\tab address\\par\nR\\tab //a\\tab LOCAL\\par}",
     "routes.txt": "{\\rtf1\\ansi name, remote_service_name, address\\par\n}",
     "routes.csv": "name,remote_service_name,route_id\nR,//a,65536\n",
+    "nested.json": '[{"d": "Shop", "r": [{"name": "R", "remote_service_name": "//a", "address": "x"}]}]',
 }
 
 
@@ -164,12 +177,11 @@ def test_a_broken_export_in_a_folder_is_named_and_skipped(
     write(tmp_path, {name: BROKEN[name], "r.sql": BAD})
     done = linted(capsys, str(tmp_path))
     assert [(one["code"], one["line"]) for one in done["findings"]] == [("SBR006", 1)]
-    assert any(note.startswith(f"{tmp_path / name}: not read, ") for note in done["notes"])
-    # Nothing in RTF has the form of an export.
-    is_told = name != "routes.rtf.txt"
-    assert [note.startswith(f"{tmp_path / name}: not read, ") for note in done["unread"]] == [True] * is_told
+    for key in ("unread", "notes"):
+        told = [note.startswith(f"{tmp_path / name}: not read, ") for note in done[key]]
+        assert told == [True] * (key == "unread")
     assert cli.main(["lint", str(tmp_path), "--format", "sarif"]) == 0
-    assert (f"not judged: {tmp_path / name}: not read, " in capsys.readouterr().out) == is_told
+    assert f"not judged: {tmp_path / name}: not read, " in capsys.readouterr().out
     assert cli.main(["lint", str(tmp_path / name)]) == 2
 
 
@@ -186,12 +198,19 @@ def test_messages_of_a_broken_queue_count_as_unknown(name: str, text: str, tmp_p
     assert check([str(tmp_path)]).evidence.log.unread_queues == (str(tmp_path / "HUB" / name),)
 
 
-def test_a_link_to_a_queue_in_the_folder_is_no_unread_queue(tmp_path: Path) -> None:
-    write(tmp_path, {"HUB/databases.txt": DATABASES, "HUB/transmission_queue.txt": QUEUE})
-    (tmp_path / "HUB" / "again.txt").symlink_to(tmp_path / "HUB" / "transmission_queue.txt")
-    log = check([str(tmp_path)]).evidence.log
-    assert any("again.txt: not followed" in note for note in log.notes)
-    assert log.unread_queues == ()
+@pytest.mark.parametrize("name", ["again.txt", "transmission_queue.csv"])
+@pytest.mark.parametrize("target", ["HUB/HUB.txt", "../elsewhere.txt"])
+def test_a_link_to_a_queue_is_unread_unless_its_target_is_read(name: str, target: str, tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    write(top, {"HUB/databases.txt": DATABASES, "HUB/HUB.txt": QUEUE, "../elsewhere.txt": QUEUE})
+    link = top / "HUB" / name
+    link.symlink_to(top / target)
+    log = check([str(top)]).evidence.log
+    is_unread = target != "HUB/HUB.txt" and name != "again.txt"
+    assert log.unread_queues == ((str(link),) if is_unread else ())
+    assert any(f"{name}: not followed" in note for note in (*log.notes, *log.rejected))
+    # The target may be in another PATH.
+    assert check([str(top), str(tmp_path / "elsewhere.txt")]).evidence.log.unread_queues == ()
 
 
 LACKING = b"PAR1 and no end"
@@ -207,7 +226,7 @@ def test_a_broken_parquet_file_is_one_unread_file(
     file.write_bytes(content)
     done = linted(capsys, str(tmp_path))
     assert "SBR006" in {one["code"] for one in done["findings"]}
-    assert sum(note.startswith(f"{file}: not read, ") for note in done["notes"]) == 1
+    assert sum(note.startswith(f"{file}: not read, ") for note in (*done["unread"], *done["notes"])) == 1
     assert cli.main(["lint", str(file)]) == 2
     # The messages of such a queue are not known.
     file.rename(tmp_path / "transmission_queue.parquet")
@@ -217,8 +236,8 @@ def test_a_broken_parquet_file_is_one_unread_file(
 
 
 def test_a_folder_without_an_export_says_why(tmp_path: Path) -> None:
-    write(tmp_path, {"README.rst": "name"})
-    with pytest.raises(InputError, match=r"no export of a view; .*README\.rst: not read, its name does not end"):
+    write(tmp_path, {"README.adoc": "name"})
+    with pytest.raises(InputError, match=r"no export of a view; .*README\.adoc: not read, its name does not end"):
         read_export([str(tmp_path)], StandIns("HUB", "Orders"))
 
 
@@ -234,7 +253,7 @@ def test_a_file_without_permission_is_one_unread_file(
         return read_bytes(self)
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    unread = [note for note in linted(capsys, str(tmp_path))["notes"] if "Permission denied" in note]
+    unread = [note for note in linted(capsys, str(tmp_path))["unread"] if "Permission denied" in note]
     assert len(unread) == 2
 
 
@@ -302,7 +321,7 @@ def test_a_folder_without_parquet_files_is_no_empty_export(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path, {**EXPORTS, "services.parquet/_SUCCESS": ""})
-    assert any("services.parquet: not read" in note for note in linted(capsys, str(tmp_path))["notes"])
+    assert any("services.parquet: not read" in note for note in linted(capsys, str(tmp_path))["unread"])
 
 
 def test_scripts_of_other_databases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -320,7 +339,7 @@ def test_scripts_of_other_databases(tmp_path: Path, capsys: pytest.CaptureFixtur
         "skipped, since they are scripts for Oracle",
     ]
     done = linted(capsys, str(tmp_path / "a.sql"))
-    assert (done["findings"], len(done["notes"])) == ([], 1)
+    assert (done["findings"], len(done["unread"]), done["notes"]) == ([], 1, [])
     assert cli.main(["check", str(tmp_path / "a.sql"), *map(str, [write(tmp_path / "e", EXPORTS)])]) == 2
     assert "it is one of MySQL" in capsys.readouterr().err
 

@@ -17,8 +17,7 @@ import pytest
 
 from routing.cases import judged_questions as judging
 from routing.cases.exported_files import FileOptions
-from routing.cases.known_estate import EstateKnowledge
-from routing.cases.missing_knowledge import KnowledgeGap
+from routing.cases.known_estate import EstateKnowledge, KnowledgeGap
 from routing.engines.arrow.message_keys import MessageRows
 from routing.engines.arrow.resolved_batches import BatchResolver, MessageScan
 from routing.importing.catalog import StandIns, text_tables, typed_rows

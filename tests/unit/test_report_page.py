@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from routing.advice.remedy import Remedy, RemedyPlace
-from routing.advice.trouble import EstateTrouble, TroubleKind
+from routing.advice.remedy import EstateTrouble, Remedy, RemedyPlace, TroubleKind
 from routing.views.page import message_cells
 from routing.views.page.facts import (
     BalancedInstance,

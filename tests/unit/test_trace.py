@@ -12,8 +12,7 @@ from routing.cases.questions import DescribedMessage, StoredMessage
 from routing.cli import main
 from routing.render.text import write_text
 from routing.terms import Ending
-from routing.views.trace.trace_document import make_document
-from routing.views.trace.tracing import TraceResult, trace
+from routing.views.trace.tracing import TraceResult, make_document, trace
 from tests.frames import arrow, load_trace_cases, moment
 from tests.golden_texts import assert_golden
 from tests.stored import config_text, save_estate

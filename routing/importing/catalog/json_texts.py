@@ -27,6 +27,7 @@ _BLANKS = re.compile(r"[ \t\n\r]*")
 NO_OBJECT = "it is not a JSON object"
 _NO_VALUE = (ValueError, RecursionError)
 _AT_ONCE = 1_000
+_OBJECTS = frozenset((dict, list))
 
 
 class ClashingObject(str):
@@ -85,6 +86,8 @@ class JsonRows:
                 own_part.columns = tuple(dict.fromkeys((*own_part.columns, *part.columns)))
                 own_part.rows.take_over(part.rows)
                 own_part.rejected += part.rejected
+                for name, names in part.nested.items():
+                    own_part.nested.setdefault(name, set()).update(names)
                 own_part.is_joined = True
             self._last = other._last
 
@@ -134,6 +137,9 @@ class JsonRows:
         columns = {name: _without_objects(cells) for name, cells in columns.items()}
         part = self._by_view.setdefault(view, ResultSet((), omits_null=True))
         part.columns = tuple(dict.fromkeys((*part.columns, *columns)))
+        for name, values in columns.items():
+            for nested in _nested_names(values):
+                part.nested.setdefault(name, set()).update(nested)
         note_unnamed(part.rows, len(part.rows), columns)
         part.rows.add(numbers, columns, self._texts, is_plain=self._is_plain)
 
@@ -143,6 +149,15 @@ def _views(rows: Sequence[_Row], names: Mapping[str, str]) -> list[str | None]:
     written = next((name for name, lowered in names.items() if lowered == VIEW_NAME), None)
     cells = (None if written is None else row.get(written) for row in rows)
     return [cell.lower() if isinstance(cell, str) else None for cell in cells]
+
+
+def _nested_names(cells: tuple[object, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the names in the objects of a column, as FOR JSON AUTO writes a joined table."""
+    if _OBJECTS.isdisjoint(map(type, cells)):
+        return
+    for cell in cells:
+        objects = cell if isinstance(cell, list) else [cell]
+        yield from (fold_columns(item) for item in objects if isinstance(item, dict))
 
 
 def _without_objects(cells: tuple[object, ...]) -> tuple[object, ...]:

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from routing.importing.catalog.views import LONGEST, NAMES, export_again, fold_columns
@@ -160,7 +160,7 @@ class FixedColumns:
 
     def split(self, line: str) -> list[str] | str:
         """Return the cells of a line, or the reason why it is not a row."""
-        texts = line.split() if self.is_trimmed else _cut(line, self.spans)
+        texts = line.split() if self.is_trimmed else cut(line, self.spans)
         if texts is None:
             return "it is not aligned with the dashes of its header"
         if len(texts) != len(self.names):
@@ -200,14 +200,14 @@ def find_columns(line: str, below: str, file: str) -> FixedColumns | None:
     return FixedColumns(names, spans, all(are_full)) if any(names) else None
 
 
-def _cut(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
+def cut(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
     """Return the values under the dashes, or None if any text is between the columns."""
     fitting_texts = []
     # Fillers follow the characters that take more than one column.
     rooms = () if line.isascii() else _ROOMS
     for text in chain([line], (_with_fillers(line, room) for room in rooms)):
-        is_between = text[spans[-1][1] :].strip() or any(text[end : end + 1] not in ("", " ") for _, end in spans)
-        if is_between:
+        is_between = any(text[end:start].strip(" ") for (_, end), (start, _) in pairwise(spans))
+        if is_between or text[spans[-1][1] :].strip():
             continue
         fitting_texts.append(text)
         # sqlcmd fills up the last column too, so the right one has the length of the dashes.

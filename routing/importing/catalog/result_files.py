@@ -27,8 +27,9 @@ from routing.importing.import_faults import (
     unreadable_file,
 )
 from routing.importing.import_files import KEEP, FilePlace, Reach, as_shown, copied, find_files, on_this_disk
-from routing.importing.other_formats import other_format_of
+from routing.importing.other_formats import find_rich_text, other_format_of
 from routing.importing.tsql.script_reader import DecodedScript, decode
+from routing.importing.tsql.vocabulary import UNSEEN, name_character
 from routing.rules.text import host
 from routing.tables.arrow_rows import plain_values
 
@@ -53,6 +54,10 @@ def read_text(path: FilePlace) -> DecodedScript:
         raise UnopenedFileError.of_file(str(path), str(error)) from error
     if not is_text(decoded):
         raise OtherFileError.of_file(str(path), "it is not text")
+    rich_text = find_rich_text(decoded.text)
+    if rich_text is not None:
+        view = views.find_view_by_columns(re.findall(r"\w+", decoded.text.lower()))
+        raise (OtherFileError if view is None else UnopenedFileError).of_file(str(path), rich_text)
     return decoded
 
 
@@ -93,7 +98,7 @@ def parquet(path: FilePlace, file: str) -> ResultSet:
     return part
 
 
-_TEXT = {".csv", ".txt", ".tsv", ".rpt", ".dat", ".out", ".log", ".md", ".html", ".htm"}
+_TEXT = {".csv", ".txt", ".tsv", ".rpt", ".dat", ".out", ".log", ".md", ".rst", ".html", ".htm"}
 _JSON, _PARQUET = {".json", ".jsonl", ".ndjson"}, {".parquet"}
 _ENDINGS = ", ".join(sorted(_TEXT | _JSON | _PARQUET))
 _SHOWN, _SHOWN_WHY, _LONGEST = 20, 3, 200
@@ -283,6 +288,8 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
                 error.view = views.QUEUE
             raise
     viewed = [(rows, forced or _view_of(rows, view, is_alone=len(sets) == 1)) for rows in sets]
+    for rows, own_view in viewed:
+        _refuse_nested(file, rows, own_view)
     if not any(own_view for _, own_view in viewed):
         return []
     if forced is None and view is not None and len(viewed) == 1 and viewed[0][1] == view:
@@ -291,10 +298,37 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
         notes += _say_by_columns(path, viewed, view)
     known_sets = [FoundResultSet(file, own_view, rows) for rows, own_view in viewed if own_view is not None]
     _tell_apart(known_sets)
+    if decoded is None or not decoded.text.isascii():
+        notes += _say_invisible(known_sets)
     if decoded is not None and decoded.encoding == GUESS:
-        notes.append(say_guess(file, as_shown(decoded.text)))
+        notes.append(say_guess(file, decoded.text))
         _refuse_implausible([part.rows.rows for part in known_sets])
     return known_sets
+
+
+def _refuse_nested(file: str, rows: ResultSet, view: CatalogView | None) -> None:
+    """Refuse rows with columns of a view in nested objects, as FOR JSON AUTO writes those of a joined table."""
+    for member, names in rows.nested.items():
+        lacking = sorted(names.difference(rows.columns))
+        nested_view = view or views.find_view_by_columns({*rows.columns, *names})
+        own_names = [name for name in lacking if nested_view is not None and name in nested_view.own_names]
+        if own_names:
+            why = f"the objects below {quote(member)} have columns of it: {', '.join(own_names)}"
+            raise unreadable_file(file, why, "write rows without objects in them, as FOR JSON PATH does")
+
+
+def _say_invisible(sets: Sequence[FoundResultSet]) -> Iterator[str]:
+    """Yield a note on each name with an invisible character, by which names that look equal differ."""
+    for part in sets:
+        rows = part.rows.rows
+        for column in (*part.view.added_columns, *views.LONGEST):
+            texts = (cell for cell in rows.different(column) if isinstance(cell, str) and not cell.isascii())
+            unseen = {cell: match.group() for cell in texts if (match := UNSEEN.search(cell)) is not None}
+            for number, cell in zip(rows.numbers, rows.column(column), strict=True) if unseen else ():
+                if isinstance(cell, str) and cell in unseen:
+                    sign = name_character(unseen[cell])
+                    which = f"{column} {quote(cell)}"
+                    yield f"{part.file}, row {number}: {which} contains the invisible character {sign}"
 
 
 def _refuse_implausible(parts: Sequence[CellRows]) -> None:

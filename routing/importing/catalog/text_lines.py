@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from html.parser import HTMLParser
 
 from routing.errors import InputError, quote
-from routing.importing.catalog.printed_lines import is_fixed_width, lines_of
+from routing.importing.catalog.printed_lines import cut, is_fixed_width, lines_of
 from routing.importing.catalog.views import NAMES
 from routing.importing.import_faults import unreadable_file
 
@@ -24,7 +24,10 @@ TextLine = tuple[int, list[str]]
 LONGEST_CELL = 20_000
 """No column of the views is longer than 4,000 characters; a quote that stays open for more was none."""
 
-_BARS = "|│║┃"
+_BOX = "│"
+# Header, frame and rows of one table may have different lines.
+_BOXES = str.maketrans(dict.fromkeys("║┃┆┇┊┋╎╏", _BOX))
+_BARS = ("|", _BOX)
 SEPARATORS = (",", "\t", ";", *_BARS)
 # A quoted cell up to its separator, a cell without quotation marks, and a bar without a backslash before it.
 _CLOSED = {
@@ -58,6 +61,9 @@ _TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|col|colgroup|thead|tbody|tr)\
 _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
 _MARKDOWN_RULE = re.compile(r"^[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_QUOTED_PRINTABLE = re.compile(
+    r"^Content-Transfer-Encoding:[ \t]*quoted-printable|<[a-z]+ [^<>]*=3D", re.IGNORECASE | re.MULTILINE
+)
 _ASCIIDOC = re.compile(r"^\|={3,}[ \t\r]*$", re.MULTILINE)
 # What osql and FreeTDS print before each line that they read, as in 1> 2>
 _PROMPTS = re.compile(r"^(?:\d{1,9}> )+", re.MULTILINE)
@@ -93,7 +99,10 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
     """
     text = _without_margin(text)
     if is_html(text):
+        if _QUOTED_PRINTABLE.search(text) is not None:
+            raise unreadable_file(file, "it is a mail in quoted-printable", "save the mail as HTML")
         return TextLayout(TextForm.HTML), text
+    text = _frame_simple_tables(text)
     if _ASCIIDOC.search(text):
         raise unreadable_file(
             file, "it is a table of AsciiDoc", "export it as CSV, or with sbroute import queries"
@@ -110,11 +119,44 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
         if separator_line[1] not in SEPARATORS:
             raise unknown_separator(separator_line[1], file)
         return TextLayout(TextForm.SEPARATED, separator_line[1]), text
-    separator, head = _find_separator(text)
+    separator, head = _find_separator(text[:_HEAD].translate(_BOXES))
+    if separator == _BOX:
+        text = text.translate(_BOXES)
     if separator in _BARS and head.lstrip().startswith(separator):
         has_entities = separator == "|" and _MARKDOWN_RULE.search(text) is not None and "+-" not in text
         return TextLayout(TextForm.FRAMED, separator, has_entities=has_entities), text
     return TextLayout(TextForm.SEPARATED, separator, is_typed), text
+
+
+_SIMPLE_RULE = re.compile(r" *=+(?: +=+)+ *")
+_INNER_RULE, _RULES_OF_TABLE = "|---|", 3
+
+
+def _frame_simple_tables(text: str) -> str:
+    """Return a text with bars between the cells of reStructuredText's simple tables.
+
+    A rule such as ``====  ====`` stands above and below a header, and at the end. The last column has no border.
+    """
+    lines, spans, rules = lines_of(text) if "==" in text[:_HEAD] else [], list[tuple[int, int]](), 0
+    if not any(map(_SIMPLE_RULE.fullmatch, lines)):
+        return text
+    for place, line in enumerate(lines):
+        if _SIMPLE_RULE.fullmatch(line) is not None:
+            columns = [match.span() for match in re.finditer("=+", line)]
+            rules = rules + 1 if columns == spans else 1
+            spans = columns if rules < _RULES_OF_TABLE else []
+            lines[place] = _INNER_RULE if spans else ""
+        elif spans:
+            lines[place] = _frame(line, spans) if line.strip() else _INNER_RULE
+    return "\n".join(lines)
+
+
+def _frame(line: str, spans: Sequence[tuple[int, int]]) -> str:
+    cells = cut(line, [*spans[:-1], (spans[-1][0], spans[-1][1] + len(line))])
+    if cells is None or line[: spans[0][0]].strip():
+        # More cells than the header has: the line is rejected.
+        cells = [*("" for _ in spans), line]
+    return "|" + "|".join(cell.replace("|", "\\|") for cell in cells) + "|"
 
 
 def is_html(text: str) -> bool:

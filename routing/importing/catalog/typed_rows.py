@@ -194,6 +194,8 @@ _LITERAL = re.compile(r"\s*\(?\s*[Nn]?'.*'\s*\)?\s*;?\s*|\s*\[[^\[\]]*\]\s*", re
 
 # A formula that a spreadsheet could not calculate, in any language.
 _FORMULA_ERROR = re.compile(r"#[^\W_]+(?:[/ ]\w+)?[!?]|#N/[AV]|#NV").fullmatch
+# How spreadsheets mark a text, so that it is not read as a number.
+_TEXT_MARK = re.compile('="[^"]*"|\'[^\']*').fullmatch
 
 
 _LONGEST_WORD = 20
@@ -219,6 +221,8 @@ def _check_text(value: object, column: ViewColumn) -> None:
         raise ValueError(f"{quote(value)} is written as in T-SQL, so it is not the name itself")
     if value.startswith(_TYPOGRAPHIC) and value.endswith(_TYPOGRAPHIC):
         raise ValueError(f"{quote(value)} still has quotation marks around it")
+    if value.startswith(("=", "'")) and _TEXT_MARK(value):
+        raise ValueError(f"{quote(value)} has the marks of a text in a spreadsheet, so it is not the name itself")
     if value.startswith("#") and _FORMULA_ERROR(value):
         raise ValueError(f"{quote(value)} is an error of a spreadsheet, so it is not the name itself")
 

@@ -46,24 +46,9 @@ class StatementCondition:
         return self.course is StatementCourse.RUNS
 
     @property
-    def never_runs(self) -> bool:
-        """True if the statement certainly does not run."""
-        return self.course is StatementCourse.NEVER
-
-    @property
-    def after_error(self) -> bool:
-        """Return whether it runs only after an error."""
-        return self.course is StatementCourse.AFTER_ERROR
-
-    @property
-    def passed_over(self) -> bool:
-        """Return whether its own IF does not hold."""
-        return self.course is StatementCourse.PASSED_OVER
-
-    @property
     def may_run(self) -> bool:
         """True unless the statement certainly does not run, or its own IF does not hold."""
-        return not (self.never_runs or self.passed_over)
+        return self.course not in (StatementCourse.NEVER, StatementCourse.PASSED_OVER)
 
     @property
     def is_certain(self) -> bool:
@@ -145,7 +130,7 @@ class BlockFlow:
             self.perhaps = None
         elif condition.is_certain:
             self.certain_exit = self.certain_exit or BlockExit(words, label, is_error)
-        elif condition.after_error or condition.why_not is None:
+        elif condition.course is StatementCourse.AFTER_ERROR or condition.why_not is None:
             self.exits.append(BlockExit(words, label))
         else:
             why = condition.why_not.removeprefix("it ")

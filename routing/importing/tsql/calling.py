@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from routing.importing.tsql import tree
-from routing.importing.tsql.batch_course import ProcedureKey, StatementCondition, StoredProcedure
+from routing.importing.tsql.batch_course import ProcedureKey, StatementCondition, StatementCourse, StoredProcedure
 from routing.importing.tsql.definitions import StatementPlace as DefinitionPlace
 from routing.importing.tsql.definitions import read_procedure
 from routing.importing.tsql.grammar import parse_batch
@@ -80,7 +80,9 @@ class CallRunner:
             run.connection.error = None
 
     def _report_linked(self, call: _Call[tree.ScriptNode], server: str, value: KnownValue | None) -> None:
-        if (value is None or speaks_of_routing(value.text)) and not call.effective.passed_over:
+        if (
+            value is None or speaks_of_routing(value.text)
+        ) and call.effective.course is not StatementCourse.PASSED_OVER:
             self._run.report(call.node.place, f"EXEC: it runs on the linked server {quote(server)}")
 
     def _run_known(
@@ -225,7 +227,7 @@ class CallRunner:
             return
         run.frame.texts.pass_on(words)
         why = find_hidden_statement(words)
-        if why is not None and not call.effective.passed_over:
+        if why is not None and call.effective.course is not StatementCourse.PASSED_OVER:
             run.report(call.node.place, why)
 
     def _run_everywhere(self, call: _Call[tree.CallNode], procedure: str) -> None:
@@ -238,9 +240,9 @@ class CallRunner:
             self._refuse(call, f"EXEC {procedure}", RefusalError(why))
 
     def _refuse(self, call: _Call[tree.CallNode], title: str, refusal: RefusalError) -> None:
-        if call.effective.never_runs:
+        if call.effective.course is StatementCourse.NEVER:
             self._run.report(call.node.place, f"{title}: {call.effective.why_not}")
-        elif not call.effective.passed_over:
+        elif call.effective.course is not StatementCourse.PASSED_OVER:
             self._run.refuse(call.node.place, title, refusal)
 
     def _call_system(self, call: _Call[tree.CallNode], name: str) -> bool:

@@ -21,8 +21,8 @@ from routing.importing.tsql.script_statements import (
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, LexemeList
 from routing.importing.tsql.vocabulary import (
     FOLLOWERS,
-    INVISIBLE,
     RESERVED,
+    UNSEEN,
     find_unfilled,
     find_unknown_variable,
     is_stand_in,
@@ -47,10 +47,9 @@ def drop_line_breaks(literal: str) -> str:
 class LexemeCursor:
     """Reads lexemes from left to right. ``notes`` collects remarks on the current statement."""
 
-    def __init__(self, tokens: LexemeList, template_defaults: bool) -> None:
+    def __init__(self, tokens: LexemeList) -> None:
         self._lexemes = tokens.lexemes
         self._text = tokens.text
-        self._template_defaults = template_defaults
         rows = tokens.lexemes[-1].row if tokens.lexemes else 0
         self._end = Lexeme(LexemeKind.END, "the end of the text", "", len(tokens.text), len(tokens.text), rows)
         self._partners = _partners(tokens.lexemes)
@@ -242,7 +241,7 @@ class LexemeCursor:
             raise RefusalError(f"the {noun} {quote(text)} {why}")
         if is_stand_in(filled):
             self.notes.append(f"the {noun} {quote(text)} looks like a placeholder that was not filled in")
-        unseen = INVISIBLE.search(text)
+        unseen = UNSEEN.search(text)
         if unseen is not None:
             self.notes.append(f"the {noun} contains the invisible character {name_character(unseen.group())}")
         return _PLACEHOLDER.sub(self._default, text)
@@ -250,8 +249,6 @@ class LexemeCursor:
     def _default(self, placeholder: re.Match[str]) -> str:
         name, default = placeholder.group(1).strip(), placeholder.group(3).strip()
         why = f"the template's place {quote(name)} was not filled in"
-        if not self._template_defaults:
-            raise RefusalError(why)
         if default == "":
             raise RefusalError(f"{why} and has no default")
         self.notes.append(f"{why}: its default {quote(default)} is read")

@@ -169,7 +169,7 @@ class _ExpressionReader(LexemeCursor):
     def __init__(
         self, words: Sequence[Lexeme], facts: SessionFacts, *, is_plain: bool = False, in_condition: bool = False
     ) -> None:
-        super().__init__(LexemeList("", tuple(words)), template_defaults=True)
+        super().__init__(LexemeList("", tuple(words)))
         self._facts = facts
         self._is_plain = is_plain
         self._in_condition = in_condition

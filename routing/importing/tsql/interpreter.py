@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from routing.importing.tsql import session_statements, tree
-from routing.importing.tsql.batch_course import BlockFlow, StatementCondition
+from routing.importing.tsql.batch_course import BlockFlow, StatementCondition, StatementCourse
 from routing.importing.tsql.calling import CallRunner
 from routing.importing.tsql.grammar import DEEPEST
 from routing.importing.tsql.held_texts import find_shown_statement, find_statement_elsewhere
@@ -169,11 +169,11 @@ class ScriptInterpreter:
         self._run.frame.variables.forget_all()
 
     def _goto(self, node: tree.GotoNode, condition: StatementCondition) -> None:
-        if not self._run.restrict_condition(condition).never_runs:
+        if self._run.restrict_condition(condition).course is not StatementCourse.NEVER:
             self._run.frame.flows[0].leave(f"GOTO in line {node.place[1]}", condition, node.label)
 
     def _return(self, node: tree.ReturnNode, condition: StatementCondition) -> None:
-        if not self._run.restrict_condition(condition).never_runs:
+        if self._run.restrict_condition(condition).course is not StatementCourse.NEVER:
             self._run.frame.flows[0].leave(f"RETURN in line {node.place[1]}", condition)
 
     def _throw(self, node: tree.ThrowNode, condition: StatementCondition) -> None:
@@ -183,7 +183,7 @@ class ScriptInterpreter:
         run.frame.texts.show(node.words)
         if effective.is_certain:
             run.fail(_error_number(run, node), words, line, condition, ends_batch=True)
-        elif not effective.never_runs:
+        elif effective.course is not StatementCourse.NEVER:
             run.frame.flows[-1].leave(words, condition, is_error=True)
 
     # What routing is about
@@ -206,7 +206,7 @@ class ScriptInterpreter:
 
     def _refuse(self, place: Place, title: str, refusal: RefusalError, effective: StatementCondition) -> None:
         run = self._run
-        if effective.never_runs:
+        if effective.course is StatementCourse.NEVER:
             run.report(place, f"{title}: {effective.why_not}")
             return
         run.refuse(place, title, refusal)
@@ -239,7 +239,7 @@ class ScriptInterpreter:
             run.connection.error = 0
 
     def _leave_out(self, statement: ScriptStatement, effective: StatementCondition) -> None:
-        if effective.passed_over:
+        if effective.course is StatementCourse.PASSED_OVER:
             self._run.passed_over.append(replace(statement, database=self._run.connection.database))
         else:
             place = (statement.file, statement.line)
@@ -298,7 +298,7 @@ class ScriptInterpreter:
         effective = run.restrict_condition(condition)
         first = node.words[0] if node.words else None
         missing = None if first is None or not first.upper else find_unknown_variable(first.text)
-        if missing is not None and not effective.never_runs:
+        if missing is not None and effective.course is not StatementCourse.NEVER:
             run.report(node.place, no_value(missing).why)
         run.forget_changed(node.words)
         run.frame.texts.show(node.words)

@@ -136,15 +136,17 @@ _ENGLISH = _ARTICLES | frozenset(
 )
 _HEADING = re.compile(r"#{1,6}(?=\s)")
 _NUMBERED = re.compile(r"[^\W\d_]+ [0-9]+[:.)]")
-# What a template leaves out or repeats is not known, as in Jinja, Go, Handlebars and Octopus.
+# What a template leaves out or repeats is not known, as in Jinja, Go, Handlebars, Octopus and T4.
 _TEMPLATE_BLOCK = re.compile(
-    r"\{%[^{}]*\}?|(?:\{\{[-~]?\s*|#\{)(?:[#/^]|(?:if|else|end|range|with|each|unless)\b)[^{}]*\}\}?"
+    r"<#(?!=)[^#]*#>|\{%[^{}]*\}?|(?:\{\{[-~]?\s*|#\{)(?:[#/^]|(?:if|else|end|range|with|each|unless)\b)[^{}]*\}\}?"
 )
 _BLOCK_NAME = re.compile(r"\{[{%~\s-]*(?P<sign>[#/^]?)(?P<word>[a-z]*)")
 _BLOCK_WORDS = frozenset(["block", "each", "for", "foreach", "if", "macro", "range", "raw", "unless", "with"])
 _LONGEST_BLOCK = 200
-_BLOCK_BEGINNINGS = ("{", "\ue003", "\ue004")
+_BLOCK_BEGINNINGS = ("{", "<", "\ue003", "\ue004")
 """A sign, or the mark of a placeholder in braces."""
+_CODE_BLOCK = "<#"
+"""The beginning of a block of T4. Its code is C#, and its braces may enclose the statements below."""
 _LEAST_WORDS = 4
 _CALLED = 3
 _ENDS_OF_SENTENCES = (".", ":", "!", "?")
@@ -167,15 +169,17 @@ def find_foreign_text(tokens: LexemeList) -> list[TextFault]:
 
 def count_open_blocks(text: str) -> int:
     """Return the number of template blocks that begin in a batch, less those that end there."""
-    if "{" not in text:
+    if "{" not in text and _CODE_BLOCK not in text:
         # Large scripts that load data have no blocks, and a search of each character takes long.
         return 0
     begins = ends = 0
-    blocks = (_BLOCK_NAME.findall(block[0]) for block in _TEMPLATE_BLOCK.finditer(text))
-    for sign, word in chain.from_iterable(blocks):
+    blocks = [block[0] for block in _TEMPLATE_BLOCK.finditer(text)]
+    of_code = [block for block in blocks if block.startswith(_CODE_BLOCK)]
+    names = (_BLOCK_NAME.findall(block) for block in blocks if not block.startswith(_CODE_BLOCK))
+    for sign, word in chain.from_iterable(names):
         begins += word in _BLOCK_WORDS if not sign else sign != "/" and word != ""
         ends += sign == "/" or word.startswith("end")
-    return begins - ends
+    return begins - ends + sum(block.count("{") - block.count("}") for block in of_code)
 
 
 def _judge_lexeme(tokens: LexemeList, lexeme: Lexeme) -> str | None:

@@ -36,7 +36,7 @@ from routing.importing.tsql.sqlcmd import Include, ScriptComments, SourceText, S
 from routing.importing.tsql.statement_parser import ParserSettings
 from routing.importing.tsql.tokens import tokenize
 from routing.importing.tsql.tree import ParsedBatch, ScriptBatch
-from routing.importing.tsql.vocabulary import as_written
+from routing.importing.tsql.vocabulary import as_written, speaks_of_routing
 
 # A script as it was read, and its run against the state of an instance.
 
@@ -66,7 +66,6 @@ class ReadScript:
     content_digest: str = ""
     own_time: datetime | None = None
     first_database: str | None = None
-    template_defaults: bool = True
     parts: tuple[ScriptBatch | StatementProblem, ...] = field(default=(), compare=False, repr=False)
     guesses: tuple[str, ...] = ()
     rivals: Mapping[StatementKey, str] = field(default_factory=dict, compare=False, repr=False)
@@ -142,7 +141,7 @@ def apply_script(
 
 def _run_script(script: ReadScript, run: ScriptRun) -> ScriptRun:
     run.rivals = script.rivals
-    settings = ParserSettings(script.scripted_at, script.template_defaults, is_script=True)
+    settings = ParserSettings(script.scripted_at, is_script=True)
     interpreter = ScriptInterpreter(run, settings)
     connection = 0
     for part in script.parts:
@@ -269,7 +268,6 @@ def read_script(
     instance: str | None = None,
     variables: Mapping[str, str] | None = None,
     include: Include | None = None,
-    template_defaults: bool = True,
     servers: Collection[str | None] | None = None,
 ) -> ReadScript:
     """Read a script of one or several texts into batches of statements on routing.
@@ -278,8 +276,7 @@ def read_script(
     use until the first USE. Batches after ``:connect`` to a server other than ``instance`` are skipped. With
     ``servers``, only their batches are read and the others are not reported. None means the batches before any
     ``:connect``. ``variables`` are the values of ``-v``. Without ``include``, files of ``:r`` are reported. A
-    template's parameter is read with its default and reported, or refused without ``template_defaults``. Raises
-    ValueError for a naive ``scripted_at``.
+    template's parameter is read with its default and reported. Raises ValueError for a naive ``scripted_at``.
     """
     if scripted_at.tzinfo is None:
         raise ValueError("scripted_at needs a time zone")
@@ -287,7 +284,7 @@ def read_script(
     parts: list[ScriptBatch | StatementProblem] = []
     named: list[str] = []
     connection = open_blocks = 0
-    settings = ParserSettings(since, template_defaults)
+    settings = ParserSettings(since)
     sources = [SourceText(text, file)] if isinstance(text, str) else text
     contents = [source.text for source in sources]
 
@@ -328,7 +325,6 @@ def read_script(
             servers=tuple(dict.fromkeys(named)),
             content_digest=_digest_content(contents, database, variables or {}),
             first_database=database,
-            template_defaults=template_defaults,
             parts=tuple(parts),
         )
     )
@@ -491,6 +487,8 @@ def _decode(path: FilePlace) -> DecodedScript:
         raise ValueError(other_format)
     if not decoded.is_text:
         raise ValueError("it is not text")
+    if decoded.encoding.startswith("UTF-16") and speaks_of_routing(data.decode("latin-1")):
+        raise ValueError("it has parts that are not in UTF-16: save it as UTF-8")
     return decoded
 
 

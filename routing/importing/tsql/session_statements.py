@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from routing.importing.tsql import tree
-from routing.importing.tsql.batch_course import StatementCondition
+from routing.importing.tsql.batch_course import StatementCondition, StatementCourse
 from routing.importing.tsql.script_run import ScriptRun
 from routing.importing.tsql.script_statements import RefusalError
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
@@ -40,7 +40,7 @@ def set_options(run: ScriptRun, node: tree.SetOptions, condition: StatementCondi
                 if run.restrict_condition(condition, heeds_noexec=False).runs:
                     connection.noexec_flow.certain_exit = None
                     connection.noexec_flow.exits.clear()
-            elif not run.restrict_condition(condition).never_runs:
+            elif run.restrict_condition(condition).course is not StatementCourse.NEVER:
                 connection.noexec_flow.leave(f"SET {option} ON in line {line}", condition)
         elif run.restrict_condition(condition).is_certain and node.is_on is not None:
             if option == "XACT_ABORT":
@@ -164,7 +164,7 @@ def _roll_back(
 def _note_perhaps(run: ScriptRun, node: tree.TransactionStatement, effective: StatementCondition) -> None:
     """Note a COMMIT or ROLLBACK that may run, though no error is expected."""
     transaction = run.connection.transaction
-    if not effective.may_run or effective.after_error or not transaction.is_open:
+    if not effective.may_run or effective.course is StatementCourse.AFTER_ERROR or not transaction.is_open:
         return
     if node.verb not in ("COMMIT", "ROLLBACK"):
         return
@@ -229,9 +229,9 @@ def _assign_one(
 ) -> None:
     effective = run.restrict_condition(condition)
     frame, place = run.frame, node.place
-    if effective.passed_over:
+    if effective.course is StatementCourse.PASSED_OVER:
         return
-    if effective.never_runs or effective.after_error:
+    if effective.course in (StatementCourse.NEVER, StatementCourse.AFTER_ERROR):
         frame.texts.hold(assignment.name, assignment.value, place, None, replaces=False)
         return
     value = _read_assigned(run, node, assignment, condition)

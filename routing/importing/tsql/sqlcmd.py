@@ -36,6 +36,7 @@ _DEEPEST_INCLUDE, _MOST_INCLUDES = 16, 1000
 _MOST_FILLED_IN = 1_000_000
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _NAME_BEFORE = re.compile(r"\w")
+_PLACEHOLDER_SIGNS = ("$", "{", "<#=")
 _COMMAND = re.compile(r"\s*:([A-Za-z]+)\b(.*)", re.DOTALL)
 _SYSTEM = re.compile(r"\s*:?!!")
 _LEAVE = re.compile(r"\s*:?(?:EXIT|QUIT)(.*)", re.IGNORECASE | re.DOTALL)
@@ -206,7 +207,7 @@ class BatchLines:
         self.flush()
 
     def _replace(self, line: str, line_segments: list[TextSegment], file: str, number: int) -> str:
-        if "$" not in line and "{" not in line:
+        if not any(sign in line for sign in _PLACEHOLDER_SIGNS):
             return line
         parts = []
         for part in line_segments:

@@ -5,6 +5,7 @@ Error numbers are those of SQL Server for the case, if any.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from routing.importing.tsql import script_statements as statements
@@ -34,7 +35,8 @@ _MOVED = (
 )
 
 
-def _create(holdings: NamedRows, name: str) -> str:
+def _create(holdings: NamedRows, statement: statements.CreateDatabase) -> str:
+    name = statement.name
     if holdings.holds_database(name):
         raise RefusalError("the database already exists", _DATABASE_EXISTS)
     holdings.put(DatabaseState(name, None))
@@ -153,31 +155,6 @@ NOTHING_TELLS = "it is unknown"
 _EXISTS, _MISSING = 15530, 15151
 
 
-def change(holdings: NamedRows, statement: ScriptStatement) -> str | None:
-    """Apply one statement, and return a remark or None."""
-    if isinstance(statement, (statements.CreateRoute, statements.AlterRoute, statements.DropRoute)):
-        return _change_route(holdings, statement)
-    if isinstance(statement, (statements.CreateService, statements.DropService)):
-        return _change_service(holdings, statement)
-    if isinstance(statement, statements.CreateEndpoint):
-        return _create_endpoint(holdings, statement)
-    if isinstance(statement, statements.AlterEndpoint):
-        return _alter_endpoint(holdings, statement)
-    if isinstance(statement, statements.DropEndpoint):
-        return _drop_endpoint(holdings, statement)
-    if isinstance(statement, statements.CreateDatabase):
-        return _create(holdings, statement.name)
-    if isinstance(statement, (statements.DropDatabase, statements.DetachDatabase)):
-        return _drop(holdings, statement)
-    if isinstance(statement, statements.RenameDatabase):
-        return _rename(holdings, statement)
-    if isinstance(statement, statements.AlterDatabase):
-        return _set_broker(holdings, statement)
-    if isinstance(statement, statements.AlterDatabaseState):
-        return f"SET {statement.state} is reported but not applied: no table stores it"
-    raise TypeError(f"no change is known for {type(statement).__name__}")
-
-
 def _database_of(holdings: NamedRows, statement: ScriptStatement) -> str:
     if statement.database is None:
         raise UntoldError("its database is unknown: there is no USE before it, and none was given")
@@ -246,3 +223,26 @@ def _change_service(
         holdings.remove(service)
         return None
     return _miss(holdings, SERVICES, database, statement)
+
+
+def _report_state(holdings: NamedRows, statement: statements.AlterDatabaseState) -> str:
+    return f"SET {statement.state} is reported but not applied: no table stores it"
+
+
+_CHANGES: Mapping[type[ScriptStatement], Callable[..., str | None]] = {
+    **dict.fromkeys((statements.CreateRoute, statements.AlterRoute, statements.DropRoute), _change_route),
+    **dict.fromkeys((statements.CreateService, statements.DropService), _change_service),
+    statements.CreateEndpoint: _create_endpoint,
+    statements.AlterEndpoint: _alter_endpoint,
+    statements.DropEndpoint: _drop_endpoint,
+    statements.CreateDatabase: _create,
+    **dict.fromkeys((statements.DropDatabase, statements.DetachDatabase), _drop),
+    statements.RenameDatabase: _rename,
+    statements.AlterDatabase: _set_broker,
+    statements.AlterDatabaseState: _report_state,
+}
+
+
+def change(holdings: NamedRows, statement: ScriptStatement) -> str | None:
+    """Apply one statement, and return a remark or None."""
+    return _CHANGES[type(statement)](holdings, statement)

@@ -33,7 +33,6 @@ class ParserSettings:
     """
 
     scripted_at: datetime
-    template_defaults: bool
     is_script: bool = False
     declared: Collection[str] | None = ()
 
@@ -45,7 +44,7 @@ class StatementParser:
         self._tokens = tokens
         self._locate = locate
         self._settings = settings
-        self._cursor = LexemeCursor(tokens, settings.template_defaults)
+        self._cursor = LexemeCursor(tokens)
         self._names = VariableNames(tokens.lexemes, settings.declared)
         self._faults: list[tree.BatchFault] = []
         self._gotos: list[tree.GotoNode] = []

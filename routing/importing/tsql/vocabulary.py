@@ -15,9 +15,10 @@ VARIABLE = re.compile(
     r"|\{\{(?P<braces>[^{}'\"\r\n]+)\}\}"
     r"|#\{(?P<hash>[^{}'\"\r\n]+)\}#?"
     r"|(?<![$@#])\$(?P<dollars>[A-Za-z_][\w.]*)\$"
+    r"|<#=(?P<template>[^#'\r\n]+)#>"
 )
 """A placeholder: a variable of sqlcmd, or that of a migration tool. Flyway has ``${name}`` and RoundhousE
-``{{name}}``. Octopus has ``#{name}`` and DbUp ``$name$``.
+``{{name}}``. Octopus has ``#{name}``, DbUp ``$name$`` and a T4 template ``<#= name #>``.
 """
 
 _WRITTEN = {
@@ -26,6 +27,7 @@ _WRITTEN = {
     "braces": ("\ue003", "{{{{{}}}}}"),
     "hash": ("\ue004", "#{{{}}}"),
     "dollars": ("\ue005", "${}$"),
+    "template": ("\ue006", "<#= {} #>"),
 }
 """The mark of each kind without a value, and its form in scripts. Marks are private characters before and after
 the name. The tokenizer reads them as letters, so ``$(prefix)_route`` stays one name.
@@ -99,7 +101,7 @@ BESIDE_DATABASE = frozenset(["AUDIT", "SCOPED", "ENCRYPTION"])
 _BROKER_TEXT = re.compile(
     r"\b(?:CREATE|ALTER|DROP)\s+(?:ROUTE|SERVICE|ENDPOINT)\b"
     r"|\b(?:ENABLE|DISABLE|NEW)_BROKER\b|\bERROR_BROKER_CONVERSATIONS\b"
-    r"|\b(?:CREATE|DROP|RESTORE)\s+DATABASE\s+(?!SCOPED\b|AUDIT\b|ENCRYPTION\b)[\w\[\"$@#{\ue000-\ue005]|\bMODIFY\s+NAME\s*="
+    r"|\b(?:CREATE|DROP|RESTORE)\s+DATABASE\s+(?!SCOPED\b|AUDIT\b|ENCRYPTION\b)[\w\[\"$@#{\ue000-\ue006]|\bMODIFY\s+NAME\s*="
     r"|\bsp_(?:renamedb|detach_db|attach_db|attach_single_file_db|dbremove)\b",
     re.IGNORECASE,
 )
@@ -152,6 +154,9 @@ INVISIBLE = re.compile(
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 """Invisible characters: to SQL Server neither blanks nor letters, so it cannot parse a statement with one."""
+
+UNSEEN = re.compile(rf"{INVISIBLE.pattern}|[\u00a0\u2000-\u200a\u202f\u205f]")
+"""Characters by which names that look equal differ: invisible ones, and blanks that are not the usual one."""
 
 _NEARLY = 0.75
 """The required similarity of a misspelt word: one letter of four may differ, or two of eight may be swapped."""

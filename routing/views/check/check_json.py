@@ -7,9 +7,8 @@ from datetime import datetime
 from routing.advice.trouble_catalogue import error_number
 from routing.cases.background import StatusText
 from routing.cases.evidence import FileEvidence, ScriptRead, views_read
-from routing.cases.known_estate import EstateKnowledge
+from routing.cases.known_estate import EstateKnowledge, KnowledgeGap, gaps_on
 from routing.cases.message_cases import MessageResult
-from routing.cases.missing_knowledge import KnowledgeGap, gaps_on
 from routing.cases.near_misses import NearMiss
 from routing.importing.catalog.cell_values import UnknownTime
 from routing.lint.lint_estate import LintFinding

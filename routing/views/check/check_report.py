@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import starmap
 
-from routing.advice.remedy import Remedy, RemedyPlace
+from routing.advice.remedy import Remedy
+from routing.advice.status_advice import CountedRemedy
 from routing.cases.evidence import FileEvidence, ScriptRead, ViewRead, views_read
+from routing.cases.known_estate import gap_sentence
 from routing.cases.message_cases import MessageResult
-from routing.cases.missing_knowledge import gap_sentence
 from routing.document import (
     Block,
     DocumentHeading,
@@ -31,15 +32,9 @@ from routing.schemas import INPUTS, ROUTES
 from routing.tables.table_columns import TableColumns
 from routing.terms import PathEnd, Reason
 from routing.views.check.checking import Check, find_notes
-from routing.views.check.grouping import GroupAdvice, ProblemKind
+from routing.views.check.grouping import ProblemKind
 from routing.views.check.problem_evidence import EvidencePlaces, ReportLimits, list_evidence
-from routing.views.check.problems import (
-    MessageProblem,
-    find_problems,
-    state_answer,
-    state_counts,
-    state_waiting,
-)
+from routing.views.check.problems import MessageProblem, find_problems, state_answer, state_counts, state_waiting
 from routing.views.check.trial import Change, ChangeableResult
 from routing.views.configuration_changes import describe_route_changes
 from routing.views.page.estate_matrix import list_places
@@ -54,7 +49,6 @@ from routing.views.page.facts import (
     count_severity,
     count_words,
 )
-from routing.views.remedy_blocks import list_remedy, list_sentences
 
 _TONES = {
     **dict.fromkeys((ProblemKind.NOT_KNOWN, ProblemKind.NOT_ACKNOWLEDGED, ProblemKind.PASSING), Tone.WAITING),
@@ -112,13 +106,13 @@ def list_statements(done: Check, selected: Sequence[MessageResult] | None = None
                 key = remedy.instance, remedy.statement
                 remedies.setdefault(key, remedy)
                 about = f"{problem.headline}: {problem.state_messages()}{_whose(problem, advice)}."
-                reasons[key].append("\n".join([about, *list_sentences(remedy, problem.why)]))
+                reasons[key].append("\n".join([about, *remedy.list_sentences(problem.why)]))
     for trouble in done.described.troubles if selected is None else ():
         if trouble.remedy.statement is not None:
             key = trouble.remedy.instance, trouble.remedy.statement
             remedies.setdefault(key, trouble.remedy)
             reasons[key].append(
-                "\n".join([f"{trouble.kind}: {trouble.summary}.", *list_sentences(trouble.remedy)])
+                "\n".join([f"{trouble.kind}: {trouble.summary}.", *trouble.remedy.list_sentences()])
             )
     # Statements come first, so that servers with only comments need no connection.
     ready_instances = {instance for (instance, _), remedy in remedies.items() if remedy.is_complete}
@@ -141,8 +135,7 @@ class _Report:
 
     def __init__(self, done: Check, limits: ReportLimits) -> None:
         self._done, self._limits = done, limits
-        self._remedies: dict[tuple[RemedyPlace, tuple[str, ...], str | None], int] = {}
-        self._evidence_places = EvidencePlaces(done)
+        self._evidence_places = EvidencePlaces(done, limits)
 
     def answer(self, problems: Sequence[MessageProblem], trial: str | None) -> Iterator[Block]:
         """Yield the answer: the stuck messages and the decision time, after the effect of scripts."""
@@ -150,7 +143,7 @@ class _Report:
         answer = state_answer(problems, done.messages, done.evidence.log, done.troubles)
         yield DocumentHeading(answer if trial is None else trial, 1)
         if trial is not None:
-            yield Paragraph(f"Then: {answer[:1].lower()}{answer[1:]}")
+            yield Paragraph(_state_then(answer))
         on_their_way = sum(problem.count for problem in problems if problem.kind is ProblemKind.NOTHING)
         rest_text = "" if on_their_way in (0, len(done.results)) else f" {_state_others(on_their_way)}"
         yield Paragraph(f"{state_counts(done)}.{rest_text}")
@@ -164,7 +157,7 @@ class _Report:
 
     def evidence(self, number: int, problem: MessageProblem) -> Iterator[Block]:
         """Yield the evidence of a problem."""
-        return list_evidence(number, problem, self._done.knowledge, self._evidence_places, self._limits)
+        return list_evidence(number, problem, self._evidence_places)
 
     def describe(
         self, number: int, problem: MessageProblem, result: MessageResult | None = None
@@ -183,14 +176,14 @@ class _Report:
         if left_out < len(problem.advice):
             yield Paragraph(f"and {len(problem.advice) - left_out} more remedies (--verbose lists all)", 1)
 
-    def _remedy(self, number: int, problem: MessageProblem, advice: GroupAdvice) -> Iterator[Block]:
+    def _remedy(self, number: int, problem: MessageProblem, advice: CountedRemedy) -> Iterator[Block]:
         remedy = advice.remedy
         label = f"what to do on {named(remedy.instance)}{_whose(problem, advice)}"
-        first = self._remedies.setdefault((remedy.place, remedy.actions, remedy.statement), number)
-        if first != number:
+        first = self._evidence_places.find_first((remedy.place, remedy.actions, remedy.statement), number)
+        if first is not None:
             yield LabelledFact(label, f"as in {first}", 1)
             return
-        yield from list_remedy(remedy, label, problem.why, indent=1)
+        yield from remedy.list_blocks(label, problem.why, indent=1)
 
     def unshown_problems(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
         """Yield the number of problems that are not shown."""
@@ -209,7 +202,7 @@ class _Report:
         for trouble in troubles[: self._limits.problems]:
             place = where(trouble.remedy.place.instance, trouble.remedy.place.database)
             yield Paragraph((TonedText(str(trouble.kind), Tone.BAD), f": {trouble.summary} ({place})"))
-            yield from list_remedy(trouble.remedy, f"what to do on {named(trouble.remedy.instance)}", indent=1)
+            yield from trouble.remedy.list_blocks(f"what to do on {named(trouble.remedy.instance)}", indent=1)
         hidden_count = len(troubles) - len(troubles[: self._limits.problems])
         if hidden_count:
             yield Paragraph(f"and {count(hidden_count, 'more trouble')} (--verbose lists all)")
@@ -264,6 +257,10 @@ def _list_labelled(lists: Mapping[str, Sequence[str]], limits: ReportLimits) -> 
         yield from _items(shorten((f"{label}: {cut(sentence)}" for sentence in sentences), limits.notes))
 
 
+def _state_then(answer: str) -> str:
+    return f"Then: {answer[:1].lower()}{answer[1:]}"
+
+
 def _state_others(number: int) -> str:
     return f"SQL Server reports no trouble about {count(number, 'message')} on the way (--all lists them)."
 
@@ -272,7 +269,7 @@ def _items(sentences: Iterable[str]) -> Iterator[ListItem]:
     return (ListItem(sentence) for sentence in sentences)
 
 
-def _whose(problem: MessageProblem, advice: GroupAdvice) -> str:
+def _whose(problem: MessageProblem, advice: CountedRemedy) -> str:
     """Write the messages of a remedy if it is not for all or not certain."""
     is_of_some = len({advice.count for advice in problem.advice}) > 1
     share_text = f", about {advice.count:,} of these {problem.count:,} messages" if is_of_some else ""
@@ -354,7 +351,7 @@ def as_report(done: Check) -> Report:
         places=_places(shown),
         findings=rows_of(shown.every_finding, BY_CODE),
         changes=None if done.with_scripts is None else _changes(done, done.with_scripts, endings, after),
-        answer=answer if trial is None else f"{trial} Then: {answer[:1].lower()}{answer[1:]}",
+        answer=answer if trial is None else f"{trial} {_state_then(answer)}",
         problems=tuple(_problems(shown, after)),
     )
 

@@ -8,18 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import product
-from typing import NamedTuple
 
 from routing.advice.estate_troubles import find_brokers_off, find_troubles
-from routing.advice.remedy import withhold_refused
+from routing.advice.remedy import EstateTrouble, TroubleKind, withhold_refused
 from routing.advice.stuck_messages import AdviceEstate
-from routing.advice.trouble import EstateTrouble, TroubleKind
 from routing.cases.evidence import FileEvidence, gather, try_scripts
 from routing.cases.exported_files import FileOptions, no_queue
 from routing.cases.judged_questions import RemedyFacts
-from routing.cases.known_estate import EstateKnowledge
+from routing.cases.known_estate import EstateKnowledge, KnowledgeGap, gaps_on
 from routing.cases.message_cases import CheckedEstate, MessageResult, decide_all
-from routing.cases.missing_knowledge import KnowledgeGap, gaps_on
 from routing.cases.near_misses import NearMiss
 from routing.cases.path_following import APART, follow_results
 from routing.importing.catalog import StandIns, TimeFormats
@@ -48,13 +45,6 @@ _Place = tuple[str | None, str | None, str | None]
 _WORST_FIRST = {severity: place for place, severity in enumerate(Severity)}
 
 
-class LintFindings(NamedTuple):
-    """Findings of lint, the worst first. Findings that depend on missing exports are separate."""
-
-    certain: Sequence[LintFinding]
-    uncertain: Sequence[LintFinding]
-
-
 def find_findings(estate: CheckedEstate) -> LintFindings:
     """Return all findings, as of the newest time at which messages are decided."""
     rows = estate.evidence.rows
@@ -77,13 +67,16 @@ def severity_of(finding: LintFinding) -> Severity:
     return BY_CODE[finding.code].severity
 
 
-class BearingFindings:
-    """Findings of lint by their objects, except defaults of every instance."""
+class LintFindings:
+    """Findings of lint, the worst first: the certain ones, then those that depend on missing exports.
 
-    def __init__(self, findings: LintFindings) -> None:
-        all_findings = (*findings.certain, *findings.uncertain)
-        self._findings = [finding for finding in all_findings if not BY_CODE[finding.code].is_default]
-        self._uncertain = set(findings.uncertain)
+    Groups find them by their objects, except defaults of every instance.
+    """
+
+    def __init__(self, certain: Sequence[LintFinding], uncertain: Sequence[LintFinding]) -> None:
+        self.certain, self.all = certain, (*certain, *uncertain)
+        self._findings = [finding for finding in self.all if not BY_CODE[finding.code].is_default]
+        self._uncertain = set(uncertain)
         self._by_place: dict[_Place, list[int]] = defaultdict(list)
         self._by_broker: dict[str, list[int]] = defaultdict(list)
         self._by_group: dict[int, list[LintFinding]] = {}
@@ -263,15 +256,11 @@ class Check:
         """Findings of lint about messages with problems, the worst first."""
         groups = (message_group for message_group in self.groups if message_group.needs_somebody)
         bearing = {finding for message_group in groups for finding in self.findings_on(message_group)}
-        return [finding for finding in (*self._lint.certain, *self._lint.uncertain) if finding in bearing]
+        return [finding for finding in self._lint.all if finding in bearing]
 
     def findings_on(self, group: MessageGroup) -> Sequence[LintFinding]:
         """Return the findings of lint about objects on the path of a group, the worst first."""
-        return self._bearing.findings_on(group)
-
-    @cached_property
-    def _bearing(self) -> BearingFindings:
-        return BearingFindings(self._lint)
+        return self._lint.findings_on(group)
 
     @property
     def other_findings(self) -> Counter[str]:

@@ -13,22 +13,21 @@ from routing.advice.path_remedies import find_remedies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, withhold_refused
 from routing.advice.server_remedies import complete_addresses, lead_from_loopback
-from routing.advice.status_advice import StatusAdviser
+from routing.advice.status_advice import CountedRemedy, StatusAdviser
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
-from routing.advice.stuck_messages import AdviceEstate, SentMessage, UsedRoute
+from routing.advice.stuck_messages import AdviceEstate, UsedRoute
 from routing.cases.background import StatusText
 from routing.cases.estate_addresses import EstateAddresses, list_route_addresses
 from routing.cases.judged_questions import RemedyFacts
+from routing.cases.known_estate import OF_ROUTES, KnowledgeGap
 from routing.cases.message_cases import CheckedEstate, MessageCase, MessageResult
-from routing.cases.missing_knowledge import OF_ROUTES, KnowledgeGap
 from routing.cases.near_misses import NOTHING_NEAR, NearMiss, near_in_common
 from routing.groups import group_pairs
 from routing.rules.estate import SharedTuple
 from routing.rules.judging import IS_DROPPED, JudgedPath
 from routing.rules.observed import NumberAgreement, ReasonComparison
 from routing.rules.resolving import Verdict
-from routing.rules.timeline import micros_of
-from routing.terms import MSDB, Outcome, SortKey, Word
+from routing.terms import Outcome, SortKey, Word
 
 
 class ProblemKind(Word):
@@ -51,18 +50,6 @@ _OUTCOMES = {outcome: place for place, outcome in enumerate(Outcome)}
 
 
 @dataclass(frozen=True)
-class GroupAdvice:
-    """A remedy for some messages of a group.
-
-    ``is_of_routes`` is True if the rules require the remedy, and False if a status of SQL Server does.
-    """
-
-    remedy: Remedy
-    count: int
-    is_of_routes: bool = False
-
-
-@dataclass(frozen=True)
 class MessageGroup:
     """Messages with one result, oldest first.
 
@@ -73,7 +60,7 @@ class MessageGroup:
 
     results: Sequence[MessageResult]
     near_misses: Sequence[NearMiss]
-    advice: Sequence[GroupAdvice]
+    advice: Sequence[CountedRemedy]
 
     @property
     def remedy(self) -> Remedy | None:
@@ -128,9 +115,7 @@ class MessageGroup:
 
     def compared(self, status_text: StatusText) -> ReasonComparison | None:
         """Compare a status text of SQL Server with the verdict. Returns None without a verdict."""
-        if self.verdict is None:
-            return None
-        return status_text.compared(self.verdict.reason, in_msdb=self.first.case.scope == MSDB)
+        return self.first.case.compare(status_text)
 
     @property
     def status_texts(self) -> Counter[StatusText]:
@@ -160,19 +145,9 @@ class MessageGroup:
         return sum(result.is_unacknowledged for result in self.results)
 
     @property
-    def is_silent(self) -> bool:
-        """Return True if some messages should have arrived long ago and have a blank status."""
-        return self.first.case.is_on_its_way and self.unacknowledged > 0
-
-    @property
     def is_failing(self) -> bool:
         """True if the messages leave their instance and do not arrive or are not acknowledged."""
-        return self.path is not None and bool(self.path.failing_paths)
-
-    @property
-    def is_led_by_status(self) -> bool:
-        """True if the first thing to do is about a status of SQL Server, and not about routes."""
-        return bool(self.advice) and not self.advice[0].is_of_routes
+        return self.first.case.is_failing
 
     @property
     def needs_somebody(self) -> bool:
@@ -197,7 +172,7 @@ class MessageGroup:
             return ProblemKind.DROPPED if is_dropped else ProblemKind.STUCK
         if self.path is not None and self.path.failing_paths:
             return ProblemKind.DROPPED if self.path.end in IS_DROPPED else ProblemKind.STUCK
-        if self.is_silent:
+        if self.unacknowledged:
             return ProblemKind.NOT_ACKNOWLEDGED
         # The only advice about messages on their way is on the connection.
         return ProblemKind.CONNECTION_FAILS if self.advice else ProblemKind.NOTHING
@@ -282,7 +257,7 @@ class _Adviser:
         verdict = case.verdict
         if verdict is None:
             return self._help_in_common(case, facts)
-        if case.is_on_its_way and (case.path is None or not case.path.failing_paths):
+        if case.is_on_its_way and not case.is_failing:
             return _NearMissesAndRemedies()
         alike = (facts, verdict.broker_instance, verdict.matching_step, case.from_service)
         if alike not in self._known:
@@ -290,11 +265,10 @@ class _Adviser:
         return self._known[alike]
 
     def _advise(self, case: MessageCase, verdict: Verdict) -> _NearMissesAndRemedies:
-        sent = self._sent(case)
         if case.path is not None:
-            near, remedies = find_remedies(case.path, sent, self._estate)
+            near, remedies = find_remedies(case.path, case, self._estate)
             return _NearMissesAndRemedies(_shared(near), tuple(remedies))
-        stuck = self._estate.describe_stuck(sent, verdict)
+        stuck = self._estate.describe_stuck(case, verdict)
         return _NearMissesAndRemedies(_shared(stuck.near_misses), (remedy_of(stuck),))
 
     def _help_in_common(self, case: MessageCase, facts: _Facts) -> _NearMissesAndRemedies:
@@ -342,26 +316,7 @@ class _Adviser:
     def make(self, results: Iterable[MessageResult], helped: _NearMissesAndRemedies) -> MessageGroup:
         """Return the group of messages with one result."""
         ordered = sorted(results, key=lambda result: result.age_order)
-        bare = MessageGroup(ordered, helped.near_misses, ())
-        on_path = [GroupAdvice(remedy, len(ordered), is_of_routes=True) for remedy in helped.remedies]
-        counted_remedies = self._statuses.answer(ordered, is_failing=bare.is_failing, has_remedy=bool(on_path))
-        shown = {remedy.shown for remedy in helped.remedies}
-        status_remedies = [
-            GroupAdvice(remedy, count) for remedy, count in counted_remedies if remedy.shown not in shown
-        ]
-        if bare.is_silent and not status_remedies and not on_path:
-            rows = [result.row for result in bare.results if result.is_unacknowledged]
-            conversations = frozenset(row["conversation_id"] for row in rows if row.get("conversation_id"))
-            newest = max(micros_of(row["enqueue_time"]) for row in rows)
-            sent = self._sent(bare.first.case)
-            remedies = self._statuses.answer_silence(bare.first, sent, conversations, newest)
-            status_remedies = [GroupAdvice(remedy, bare.unacknowledged) for remedy in remedies]
-        is_away = bare.first.case.is_on_its_way
-        all_advice = [*status_remedies, *on_path] if is_away else [*on_path, *status_remedies]
-        all_advice.sort(key=lambda advice: advice.remedy.discards_messages)
+        all_advice = self._statuses.advise(ordered, helped.remedies, has_remedy=bool(helped.remedies))
         server = self._estate.server
         allowed = [replace(advice, remedy=withhold_refused(server, advice.remedy)) for advice in all_advice]
         return MessageGroup(ordered, helped.near_misses, tuple(allowed))
-
-    def _sent(self, case: MessageCase) -> SentMessage:
-        return SentMessage.of_case(case, self._checked.times[case.instance])

@@ -10,9 +10,8 @@ from typing import TypeVar
 from routing.advice.trouble_catalogue import error_number
 from routing.cases.background import StatusText
 from routing.cases.exported_files import is_untold
-from routing.cases.known_estate import EstateKnowledge
+from routing.cases.known_estate import EstateKnowledge, gap_sentence, gaps_on
 from routing.cases.message_cases import MessageResult
-from routing.cases.missing_knowledge import gap_sentence, gaps_on
 from routing.cases.near_misses import ROUTE, NearMiss
 from routing.document import Block, Cell, DataTable, ListItem, Paragraph, Tone, TonedText, make_columns
 from routing.lint.lint_estate import LintFinding
@@ -61,10 +60,10 @@ class ReportLimits:
 
 
 class EvidencePlaces:
-    """Remembers the problem that shows a path or a finding of lint in full."""
+    """Remembers the problem that shows a path, a remedy or a finding of lint in full."""
 
-    def __init__(self, done: Check) -> None:
-        self._done = done
+    def __init__(self, done: Check, limits: ReportLimits) -> None:
+        self._done, self.knowledge, self.limits = done, done.knowledge, limits
         self._first: dict[object, int] = {}
 
     def find_first(self, fact: object, number: int) -> int | None:
@@ -80,10 +79,9 @@ class EvidencePlaces:
             yield _state_finding(finding) if first is None else again
 
 
-def list_evidence(
-    number: int, problem: MessageProblem, knowledge: EstateKnowledge, places: EvidencePlaces, limits: ReportLimits
-) -> Iterator[Block]:
+def list_evidence(number: int, problem: MessageProblem, places: EvidencePlaces) -> Iterator[Block]:
     """Yield the evidence of a problem, as a list."""
+    limits = places.limits
     yield Paragraph((TonedText("evidence:", Tone.QUIET),), 1)
     if len(problem.groups) > 1:
         yield _table_of_groups(problem, limits)
@@ -94,7 +92,7 @@ def list_evidence(
     lines |= dict.fromkeys(_list_statuses(problem, problem.combined_group, limits.evidence))
     line_limit = None if limits.evidence is None else limits.evidence * 4
     yield from (ListItem(line, indent=1) for line in shorten(lines, line_limit))
-    yield from _list_paths(number, problem, knowledge, places, limits)
+    yield from _list_paths(number, problem, places)
     findings = (finding for group in problem.groups for finding in places.list_findings(number, group))
     lint_lines = list(dict.fromkeys(f"lint: {finding}" for finding in findings))
     yield from (ListItem(line, indent=1) for line in shorten(lint_lines, limits.sentences))
@@ -235,9 +233,8 @@ def _state_finding(finding: LintFinding) -> str:
     return f"{finding.code} {severity_of(finding)}, {place}: {cut(finding.message)}"
 
 
-def _list_paths(
-    number: int, problem: MessageProblem, knowledge: EstateKnowledge, places: EvidencePlaces, limits: ReportLimits
-) -> Iterator[Block]:
+def _list_paths(number: int, problem: MessageProblem, places: EvidencePlaces) -> Iterator[Block]:
+    limits = places.limits
     for group in problem.groups if limits.evidence is None else problem.groups[: limits.evidence]:
         if group.path is None:
             continue
@@ -248,7 +245,7 @@ def _list_paths(
         else:
             yield ListItem(f"the path is that of {first}", indent=1)
         if group.is_failing or group.unacknowledged:
-            yield from list_needed(group.path, knowledge, limits.sentences, 1)
+            yield from list_needed(group.path, places.knowledge, limits.sentences, 1)
 
 
 def list_path(path: JudgedPath, hops: int | None, most: int | None, indent: int = 0) -> Iterator[Block]:

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from routing.advice.connection_advice import look_for_one_cause
+from routing.advice.remedy import EstateTrouble
+from routing.advice.status_advice import CountedRemedy
 from routing.advice.status_meanings import find_numbers
-from routing.advice.trouble import EstateTrouble
 from routing.advice.trouble_catalogue import REASONS
 from routing.cases.background import StatusText, status
 from routing.cases.evidence import ReadLog
@@ -23,7 +24,7 @@ from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.timeline import moment_of
 from routing.terms import NOT_KNOWN, Ending, Outcome, PathEnd, Reason
 from routing.views.check.checking import Check
-from routing.views.check.grouping import STUCK_KINDS, GroupAdvice, MessageGroup, ProblemKind
+from routing.views.check.grouping import STUCK_KINDS, MessageGroup, ProblemKind
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class MessageProblem:
     headline: str
     why: str
     groups: Sequence[MessageGroup]
-    advice: Sequence[GroupAdvice]
+    advice: Sequence[CountedRemedy]
     combined_group: MessageGroup
 
     @property
@@ -131,7 +132,7 @@ def _addresses_of(groups: Iterable[MessageGroup]) -> list[str]:
 def _make_common_problem(failure: CommonFailure, groups: Sequence[MessageGroup]) -> MessageProblem:
     addresses, results = _addresses_of(groups), _results_of(groups)
     remedy = look_for_one_cause(failure.instance, addresses, failure.error)
-    advice = [GroupAdvice(remedy, len(results))]
+    advice = [CountedRemedy(remedy, len(results))]
     whole = replace(groups[0], results=results, advice=advice)
     title = f"connections to {len(addresses)} addresses fail"
     return MessageProblem(groups[0].kind, title, state_cause(whole), groups, advice, whole)
@@ -154,7 +155,7 @@ def _name_cause(group: MessageGroup) -> object:
     return None if group.trouble is None else (group.trouble.number, group.trouble.text)
 
 
-def _sum_advice(groups: Sequence[MessageGroup]) -> list[GroupAdvice]:
+def _sum_advice(groups: Sequence[MessageGroup]) -> list[CountedRemedy]:
     counts = [sum(group.advice[at].count for group in groups) for at in range(len(groups[0].advice))]
     return [replace(advice, count=number) for advice, number in zip(groups[0].advice, counts, strict=True)]
 
@@ -204,7 +205,7 @@ def _name_reason(failure: PossiblePath) -> str:
 
 def state_cause(group: MessageGroup) -> str:
     """State the cause of waiting in one sentence, or return an empty text for messages on their way."""
-    if group.trouble is not None and group.is_led_by_status:
+    if group.trouble is not None and group.advice and not group.advice[0].is_of_routes:
         # A hop that fails further on comes later.
         return state_status(group, group.trouble)
     if group.kind in (ProblemKind.STUCK, ProblemKind.DROPPED):

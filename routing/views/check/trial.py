@@ -65,9 +65,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Trial:
-    """The messages of a check before and after scripts. Both lists have the same messages in the same order."""
+    """The messages of a check after scripts, and the changes. Numbers are places in the list of messages."""
 
-    before: Sequence[MessageResult]
     after: Sequence[MessageResult]
     changes: Sequence[Change]
     unchanged: int
@@ -82,7 +81,7 @@ class Trial:
         after: Sequence[MessageResult],
         groups_after: Iterable[MessageGroup],
     ) -> Trial:
-        """Compare the messages of two checks and their groups."""
+        """Compare the messages of two checks, which have one order, and their groups."""
         stuck_before, stuck_after = _find_stuck(before, groups_before), _find_stuck(after, groups_after)
         results_by_change: dict[Change, list[MessageResult]] = defaultdict(list)
         for number, (old, new) in enumerate(zip(before, after, strict=True)):
@@ -103,7 +102,7 @@ class Trial:
             )
         )
         unchanged = len(before) - sum(len(change.results) for change in changes)
-        return cls(before, after, changes, unchanged, stuck_before, stuck_after)
+        return cls(after, changes, unchanged, stuck_before, stuck_after)
 
     def state(self, script_files: Iterable[str]) -> str:
         """State the effect on stuck messages: "With a.sql: 4 of 4 stuck messages would be sent."."""

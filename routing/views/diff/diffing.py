@@ -17,7 +17,7 @@ from routing.config import Config, TableLocation
 from routing.delta.commits import is_local
 from routing.delta.counted_runs import leave_out_missing
 from routing.delta.local_tables import LocalTable, UnreadableTable
-from routing.delta.opening import OpenedTable, TableOpener
+from routing.delta.opening import TableOpener
 from routing.delta.table_creation import creating, is_vacant
 from routing.engines.traffic_tables import open_traffic
 from routing.errors import OutputError, RoutingError, StorageError, first_sentence, join_bounded
@@ -74,32 +74,22 @@ def _is_same(first: TableLocation, second: TableLocation) -> bool:
     return Path(first.text).resolve() == Path(second.text).resolve()
 
 
-def check(opener: TableOpener, place: TableLocation) -> OpenedTable | None:
-    """Return the table to replace, or None if it does not exist.
-
-    Raises OutputError if the table is another one.
-    """
-    place = opener.placed("--out", place)
-    opened = opener.find("--out", place)
-    if opened is not None:
-        types = types_of(opened.rows)
-        if lacks(types, MESSAGE_CHANGES) is None:
-            why = join_bounded(differences(types, MESSAGE_CHANGES), "difference")
-            raise OutputError.out_is_taken(str(place), f"is a table with another schema, {why}")
-        return opened
-    if not is_vacant(place, DIFF_JOB):
-        raise OutputError.out_is_taken(str(place), "is not empty and is not a Delta table")
-    return None
-
-
 def find_writer(opener: TableOpener, place: TableLocation) -> LocalTable | UnreadableTable | None:
     """Find the table for delta-rs, or the reason why Spark must write it. None means that delta-rs creates it.
 
-    Raises OutputError.
+    Raises OutputError if the table to replace is another one.
     """
     place = opener.placed("--out", place)
-    replaced = check(opener, place)
-    return opener.open_to_write(place, None if replaced is None else replaced.version)
+    opened = opener.find("--out", place)
+    if opened is None:
+        if not is_vacant(place, DIFF_JOB):
+            raise OutputError.out_is_taken(str(place), "is not empty and is not a Delta table")
+        return opener.open_to_write(place, None)
+    types = types_of(opened.rows)
+    if lacks(types, MESSAGE_CHANGES) is None:
+        why = join_bounded(differences(types, MESSAGE_CHANGES), "difference")
+        raise OutputError.out_is_taken(str(place), f"is a table with another schema, {why}")
+    return opener.open_to_write(place, opened.version)
 
 
 def replace_table(

@@ -8,23 +8,13 @@ from datetime import datetime
 
 from routing.advice.trouble_catalogue import REASONS, error_number, number_reason
 from routing.cases.judged_questions import FollowedMessage
-from routing.document import (
-    Block,
-    Document,
-    DocumentHeading,
-    LabelledFact,
-    Paragraph,
-    Tone,
-    TonedText,
-    Words,
-)
+from routing.document import Block, Document, DocumentHeading, LabelledFact, Paragraph, Tone, TonedText, Words
 from routing.render.phrases import quote_name
 from routing.render.wording import format_duration, format_time, mark_outcome, plain_words, write_json
 from routing.terms import STAYS, MatchingStep, Outcome, ReadRow, Reason
 from routing.views.explain import path_sentences
 from routing.views.explain.explaining import Explanation
 from routing.views.path_words import state_path
-from routing.views.remedy_blocks import list_remedy
 
 _DEPENDS = "the destination depends on its dialog, which is not given: see step 3"
 
@@ -268,7 +258,7 @@ def _what_to_do(message: DecidedMessage, explanation: Explanation) -> Iterator[B
     outcome = plain_words(state_outcome(message))
     for remedy in explanation.remedies:
         label = f"what to do on {quote_name(remedy.instance)}"
-        yield from list_remedy(remedy, label, about=[outcome, remedy.text])
+        yield from remedy.list_blocks(label, about=[outcome, remedy.text])
     advice = None if explanation.remedies else _advise(explanation)
     if advice is not None:
         yield LabelledFact(f"what to do on {quote_name(message.verdict['instance_name'])}", advice)

@@ -12,19 +12,10 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from routing.advice.question_remedies import advise_on_question, beside
+from routing.advice.question_remedies import advise_on_question
 from routing.advice.remedy import Remedy
 from routing.arguments import checked
-from routing.cases.background import (
-    NOTHING,
-    SHOWN,
-    Line,
-    MessageBackground,
-    line,
-    number_lines,
-    request_lines,
-)
-from routing.cases.evidence import gather_beside
+from routing.cases.background import NOTHING, SHOWN, Line, MessageBackground, line, number_lines, request_lines
 from routing.cases.judged_questions import (
     FollowedMessage,
     JudgedQuestion,
@@ -243,12 +234,12 @@ def _step_lines(judged: JudgedQuestion, search: ShownSearch, instance: SqlInstan
         opening_message = None if awaited is None else awaited.message_id
         broker = search.route_search.broker
         lines.append(line("STEP", _step(step, search), **common, broker_instance=broker, name=opening_message))
-        lines += routes.by_step.get(step, [])
+        lines += routes.get(step, [])
         if step is search.route_search.step:
             lines += id_lines(judged, search)
         if step is MatchingStep.ROUTE_REQUEST and search.route_search.asks:
             lines += pending_request_lines(judged, search, int(step))
-    return [*lines, *routes.other_lines]
+    return [*lines, *route_lines.count_far(searched_routes, search.number)]
 
 
 def _step(step: MatchingStep, search: ShownSearch) -> str:
@@ -416,8 +407,7 @@ def explain(
         followed = follow_question(judged, inputs.network_for(judged.services))
         read_facts = partial(source.describe_path_facts, inputs.settings, judged.services)
     background = source.read_background(posed, clock)
-    read_facts = beside(read_facts, gather_beside(exports))
-    remedies = advise_on_question(judged, followed, read_facts, background.status, has_exports=bool(exports))
+    remedies = advise_on_question(judged, followed, read_facts, background.status, exports)
     answered = answer(judged, posed.known_tables, background)
     return replace(answered, others=posed.other_count, remedies=remedies, followed=followed)
 

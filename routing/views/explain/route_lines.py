@@ -18,14 +18,7 @@ from routing.rules.deciding import RouteSearch
 from routing.rules.estate import EstateRoute, SqlInstance
 from routing.rules.matching import MatchKey, comes_before, names_service, routes_to_search, step_of
 from routing.rules.resolving import RoutedMessage
-from routing.rules.text import (
-    EXPIRED,
-    NO_SERVICE,
-    NOT_YET,
-    OTHER_BROKER,
-    OTHER_SERVICE,
-    SpelledName,
-)
+from routing.rules.text import EXPIRED, NO_SERVICE, NOT_YET, OTHER_BROKER, OTHER_SERVICE, SpelledName
 from routing.terms import MatchingStep, Reason, SortKey
 
 
@@ -188,15 +181,7 @@ def _finding(candidate: Candidate, search: ShownSearch) -> str:
     return MATCHED if candidate.equal_route is None else EQUAL
 
 
-@dataclass(frozen=True)
-class ListedRoutes:
-    """The lines of routes by step, and the number of other routes in the table."""
-
-    by_step: dict[MatchingStep, list[Line]]
-    other_lines: list[Line]
-
-
-def list_routes(routes: list[SearchedRoute], number: int) -> ListedRoutes:
+def list_routes(routes: list[SearchedRoute], number: int) -> dict[MatchingStep, list[Line]]:
     """List up to `SHOWN` routes near the message for each step, and count the rest."""
     by_step = {}
     for step, near_routes in group_pairs((route.home, route) for route in routes if route.is_near).items():
@@ -205,10 +190,13 @@ def list_routes(routes: list[SearchedRoute], number: int) -> ListedRoutes:
         if len(near_routes) > SHOWN:
             unlisted = len(near_routes) - SHOWN
             by_step[step].append(line("OTHER_ROUTES", "MORE", search=number, step=int(step), count=unlisted))
+    return by_step
+
+
+def count_far(routes: list[SearchedRoute], number: int) -> list[Line]:
+    """Return the line with the number of the other routes, if there are any."""
     far_count = sum(not searched.is_near for searched in routes)
-    return ListedRoutes(
-        by_step, [line("OTHER_ROUTES", "OTHER", search=number, count=far_count)] if far_count else []
-    )
+    return [line("OTHER_ROUTES", "OTHER", search=number, count=far_count)] if far_count else []
 
 
 def _route_line(searched: SearchedRoute, number: int) -> Line:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from routing.advice.trouble import EstateTrouble
+from routing.advice.remedy import EstateTrouble
 from routing.document import Block
 from routing.lint.catalogue import Severity
 from routing.render.wording import count

@@ -73,8 +73,8 @@ class ShownNames:
         return self.all - len(self.names)
 
     def fold(self, name: str | None) -> str | None:
-        """Return the name, or None if it is not shown."""
-        return name if name in self.names else None
+        """Return the name, or None if it is not shown. Values that are not separated by names stay so."""
+        return name if name in self.names or name == UNTOLD else None
 
 
 @dataclass(frozen=True)
@@ -182,11 +182,5 @@ def _moments(points: Iterable[TimePoint]) -> _Moments:
 def _fold_moments(moments: _Moments, instances: ShownNames, services: ShownNames) -> _Moments:
     folded: _Moments = Counter()
     for (instance, service, *rest), messages in moments.items():
-        names = _fold_unless_unseparated(instances, instance), _fold_unless_unseparated(services, service)
-        folded[(*names, *rest)] += messages
+        folded[(instances.fold(instance), services.fold(service), *rest)] += messages
     return folded
-
-
-def _fold_unless_unseparated(names: ShownNames, name: str | None) -> str | None:
-    """Fold a name as `ShownNames.fold` does, but keep the name of values that the series does not separate."""
-    return name if name == UNTOLD else names.fold(name)

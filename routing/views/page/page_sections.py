@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from itertools import starmap
 from typing import Any
 
-from routing.advice.trouble import EstateTrouble
+from routing.advice.remedy import EstateTrouble
 from routing.advice.trouble_catalogue import REASONS
 from routing.document import LabelledFact, Paragraph
 from routing.groups import group_pairs
@@ -31,7 +32,6 @@ from routing.views.page.facts import (
 )
 from routing.views.page.message_cells import size_of
 from routing.views.page.page_tables import (
-    MOST_BYTES,
     NAME,
     NUMBER,
     OUTCOME,
@@ -40,12 +40,13 @@ from routing.views.page.page_tables import (
     PageChart,
     PageSection,
     PageTable,
+    count_more,
+    first_of,
     instant,
     shown,
     table,
     words,
 )
-from routing.views.remedy_blocks import list_remedy
 
 _SERVICES = 30
 """The maximal number of balanced services, which is lower if their tables are long."""
@@ -56,22 +57,21 @@ _LONGEST_TITLE = 600
 
 def balance_section(balances: Sequence[DialogBalance], charts: Mapping[str, PageChart]) -> PageSection:
     """Return every balanced service as a part, the unfair ones first and open, as many as there is room for."""
-    parts: list[PageSection] = []
-    room = MOST_BYTES
-    for balance in order_balances(balances)[:_SERVICES]:
-        name = f"balance-{len(parts)}"
-        part = _shared(balance, name, [charts[f"{name}-picture"]] if f"{name}-picture" in charts else [])
-        room -= sum(_ROW + sum(map(size_of, row)) for page_table in part.tables for row in page_table.rows)
-        if parts and room < 0:
-            break
-        parts.append(part)
+
+    def describe(place: int, balance: DialogBalance) -> PageSection:
+        name = f"balance-{place}"
+        return _shared(balance, name, [charts[f"{name}-picture"]] if f"{name}-picture" in charts else [])
+
+    parts = first_of(
+        starmap(describe, enumerate(order_balances(balances)[:_SERVICES])),
+        lambda part: sum(_ROW + sum(map(size_of, row)) for page_table in part.tables for row in page_table.rows),
+    )
     introduction = "No service is balanced among several broker instances."
     if balances:
         introduction = (
             "Dialogs are balanced among the broker instances of equal routes. A share outside its band is unfair."
         )
-    hidden_count = len(balances) - len(parts)
-    more = f"and {hidden_count:,} more services" if hidden_count else ""
+    more = count_more(len(balances) - len(parts), " services")
     return PageSection("balance", "Balance", "Balance", introduction, parts=parts, more=more)
 
 
@@ -151,25 +151,25 @@ def sections_of(
 def _problems(report: Report) -> PageSection:
     """Describe the problems and their actions. A report without problems gets those of its reasons."""
     problems = list_reasons(report) if report.problems is None else report.problems
-    parts: list[PageSection] = []
-    room = _ROOM
-    for problem in problems:
-        part = PageSection(
-            *(f"problem-{len(parts)}", shown(problem.title, _LONGEST_TITLE), ""),
+    sections = (
+        PageSection(
+            *(f"problem-{place}", shown(problem.title, _LONGEST_TITLE), ""),
             blocks=problem.blocks,
             evidence=problem.evidence,
             mark=problem.ending,
         )
-        room -= sum(size_of(write_html([block])) for block in (*problem.blocks, *problem.evidence))
-        if parts and room < 0:
-            break
-        parts.append(part)
-    hidden_count = len(problems) - len(parts)
+        for place, problem in enumerate(problems)
+    )
+    parts = first_of(
+        sections,
+        lambda part: sum(size_of(write_html([block])) for block in (*part.blocks, *part.evidence)),
+        _ROOM,
+    )
     return PageSection(
         *("problems", "Stuck messages and their reasons", "Problems"),
         "" if parts else "No message is stuck.",
         parts=parts,
-        more=f"and {hidden_count:,} more" if hidden_count else "",
+        more=count_more(len(problems) - len(parts)),
     )
 
 
@@ -177,16 +177,15 @@ def _troubles(troubles: Sequence[EstateTrouble]) -> PageSection:
     parts = [
         PageSection(
             *(f"trouble-{number}", shown(_title(trouble), _LONGEST_TITLE), ""),
-            blocks=tuple(list_remedy(trouble.remedy, f"what to do on {named(trouble.remedy.instance)}")),
+            blocks=tuple(trouble.remedy.list_blocks(f"what to do on {named(trouble.remedy.instance)}")),
             mark=str(trouble.kind),
         )
         for number, trouble in enumerate(troubles[:_MOST_REASONS])
     ]
-    hidden_count = len(troubles) - len(parts)
     return PageSection(
         *("troubles", "Beside the messages", "Beside", "No waiting message shows these troubles."),
         parts=parts,
-        more=f"and {hidden_count:,} more" if hidden_count else "",
+        more=count_more(len(troubles) - len(parts)),
     )
 
 

@@ -21,14 +21,16 @@ from routing.rules.timeline import SECOND
 from routing.terms import ReadRow, Reason
 from routing.views.page.estate_matrix import EstateMatrix, matrix_of
 from routing.views.page.facts import ENDINGS, STUCK, Report
-from routing.views.page.message_cells import ReportCube, cube_of
-from routing.views.page.message_tables import PageFilter, TableFiller, fill_tables
+from routing.views.page.message_cells import ReportCube, cube_of, size_of
 from routing.views.page.page_sections import order_balances, sections_of
 from routing.views.page.page_tables import (
     SHOWN,
     PageChart,
+    PageFilter,
     PageSection,
     PageTable,
+    TableFiller,
+    fill_tables,
     first_of,
     instant,
     shown,
@@ -157,7 +159,7 @@ def _tiles(report: Report) -> list[ReadRow]:
 
 def _sentences(sentences: Sequence[str]) -> ReadRow:
     """Return the first sentences, which are shown, the folded ones, and the number left out."""
-    listed_sentences = [sentence for [sentence] in first_of([words(sentence)] for sentence in sentences[:SHOWN])]
+    listed_sentences = first_of(map(words, sentences[:SHOWN]), size_of)
     return {
         "first": listed_sentences[:_SENTENCES],
         "rest": listed_sentences[_SENTENCES:],

@@ -15,13 +15,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from routing.engines.arrow.bucketed_rows import (
-    BucketedRows,
-    BucketObjects,
-    RowBuckets,
-    join_small,
-    open_buckets,
-)
+from routing.engines.arrow.bucketed_rows import BucketedRows, BucketObjects, RowBuckets, join_small, open_buckets
 from routing.engines.arrow.decisions import TimelineTable, find_rests
 from routing.engines.arrow.interned_rows import GrowingColumn, PairNumbering
 from routing.engines.arrow.resolved_batches import for_each_thread

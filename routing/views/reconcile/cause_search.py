@@ -18,12 +18,7 @@ from routing.rules.reconciling import MATCHING, PairClass
 from routing.rules.text import likeness
 from routing.rules.timeline import moment_of
 from routing.terms import ON_ITS_WAY, Outcome, Rejection
-from routing.views.reconcile.episodes import (
-    CauseKind,
-    EpisodeGroup,
-    GroupAnswers,
-    MismatchCause,
-)
+from routing.views.reconcile.episodes import CauseKind, EpisodeGroup, GroupAnswers, MismatchCause
 
 LOCALLY = (9795, 9796, 28012, 28013)
 """Error numbers of messages that a LOCAL route matches but cannot deliver."""
@@ -326,12 +321,4 @@ class CauseSearch:
     @cached_property
     def _named(self) -> set[str]:
         """The services that routes name, or instances hold."""
-        instances = self.network.instances.values()
-        routed = {
-            service
-            for instance in instances
-            for routes in instance.routes.values()
-            for service in routes
-            if service
-        }
-        return routed.union(*(instance.holders for instance in instances))
+        return set().union(*(instance.service_names for instance in self.network.instances.values()))

@@ -40,12 +40,7 @@ from routing.views.reconcile.episodes import (
     ObservedEpisodes,
     episode_of,
 )
-from routing.views.reconcile.predicted_episodes import (
-    END,
-    JudgedEpisodes,
-    PredictionColumns,
-    predictor_of,
-)
+from routing.views.reconcile.predicted_episodes import END, JudgedEpisodes, PredictionColumns, predictor_of
 
 # Observations of a DataFrame are folded into episodes as in `arrow_episodes`, by windows over conversations.
 

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from routing.advice.estate_troubles import find_troubles
-from routing.advice.trouble import EstateTrouble
+from routing.advice.remedy import EstateTrouble
 from routing.arguments import checked
 from routing.cases.compared_tables import TableCache
 from routing.cases.estate_sides import GivenTables, read_given
@@ -37,8 +37,7 @@ from routing.views.configuration_changes import describe_route_changes
 from routing.views.page.estate_matrix import list_places
 from routing.views.page.facts import Report, ReportChanges, RouteChange, count_words
 from routing.views.report.dialog_balance import count_dialogs, find_balances, find_choices, spans_of
-from routing.views.report.flow_endings import FlowEndings
-from routing.views.report.flows import count_all, count_observed
+from routing.views.report.flows import FlowEndings, count_all, count_observed
 from routing.views.run_documents import say_unchanged
 
 if TYPE_CHECKING:

@@ -153,7 +153,7 @@ def test_folders_are_read_at_any_depth_and_skipped_files_are_noted(tmp_path: Pat
     (tmp_path / "a" / "readme.doc").write_text("name\n", encoding="utf-8")
     export = read_export([str(tmp_path)], HUB)
     assert export.rows_read == {"routes": 2, "services": 1}
-    endings = ".csv, .dat, .htm, .html, .json, .jsonl, .log, .md, .ndjson, .out, .parquet, .rpt, .tsv, .txt"
+    endings = ".csv, .dat, .htm, .html, .json, .jsonl, .log, .md, .ndjson, .out, .parquet, .rpt, .rst, .tsv, .txt"
     assert export.notes == [
         f"{tmp_path}/a/notes.txt: not read, neither its name nor its columns identify a view",
         f"{tmp_path}/a/readme.doc: not read, its name does not end in any of {endings}",

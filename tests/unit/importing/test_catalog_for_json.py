@@ -209,3 +209,29 @@ def test_roots_of_several_databases_are_refused(tmp_path: Path) -> None:
     export = read(tmp_path, "routes.json", f'{{"Shop": {rows}}}\n{{"Stock": {rows}}}')
     assert len(export.rejected) == 2
     assert "no member says of which database" in export.rejected[0]
+
+
+AUTO = {
+    "a joined table": [{"name": "//a", "service_id": 5, "q": [{"service_queue_id": 9}]}],
+    "the outer table": [{"database": "Shop", "s": [{"name": "//a", "service_id": 5, "service_queue_id": 9}]}],
+    "an object": {"name": "//a", "s": {"service_id": 5, "service_queue_id": 9}},
+}
+
+
+@pytest.mark.parametrize("rows", AUTO.values(), ids=AUTO)
+@pytest.mark.parametrize("name", ["services.json", "result.json"])
+def test_columns_of_a_joined_table_are_refused(tmp_path: Path, rows: object, name: str) -> None:
+    with pytest.raises(ContractError, match=r"objects below .* have columns of it: .*service_queue_id"):
+        read(tmp_path, name, json.dumps(rows))
+
+
+def test_a_joined_table_without_columns_of_the_view_is_no_part_of_it(tmp_path: Path) -> None:
+    rows = [{"name": "//a", "service_id": 5, "service_queue_id": 9, "q": [{"name": "Q", "object_id": 9}]}]
+    assert read(tmp_path, "services.json", json.dumps(rows)).rows_read == {"services": 1}
+
+
+def test_a_list_beside_an_invisible_character_is_refused(tmp_path: Path) -> None:
+    rows = [{"name": "//a\u200b", "service_id": 5}, {"name": ["//b"], "service_id": 6}]
+    export = read(tmp_path, "services.json", json.dumps(rows, ensure_ascii=False))
+    assert [row["name"] for row in export.rows["services"]] == ["//a\u200b"]
+    assert [note.partition("services.json, ")[2][:5] for note in export.notes if "invisible" in note] == ["row 1"]

@@ -7,7 +7,14 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from routing.errors import InputError
-from routing.importing.script_folders import arrange, is_undo, natural_key, refuse_unknown, without_undo
+from routing.importing.script_folders import (
+    arrange,
+    is_undo,
+    natural_key,
+    refuse_unknown,
+    should_execute,
+    without_undo,
+)
 
 TOP = Path("/scripts")
 
@@ -186,3 +193,66 @@ def test_sections_that_undo_a_script_are_left_out(up: str, down: str) -> None:
 def test_similar_comments_are_not_undo_sections() -> None:
     text = "-- down below\nPRINT '-- migrate:down'\n-- migrate: down the road\n/* -- Downs */\n"
     assert without_undo(text) == (text, None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (None, True),
+        ("encoding=UTF-8\n# shouldExecute=false\n", True),
+        ("executeInTransaction=false\nshouldExecute = false\n", False),
+        ("flyway.shouldExecute=TRUE\n", True),
+        ("shouldExecute=${stage}==prod\n", True),
+        ("shouldExecute=${stage} != prod\n", False),
+        ("shouldExecute=${on}\n", "${on}"),
+        ("shouldExecute=${on}!=false\n", "${on}!=false"),
+        ("shouldExecute=${stage}==prod && true\n", "${stage}==prod && true"),
+    ],
+)
+def test_settings_of_flyway_leave_a_script_out(tmp_path: Path, settings: str | None, expected: bool | str) -> None:
+    if settings is not None:
+        (tmp_path / "V1__a.sql.conf").write_text(settings, encoding="utf-8")
+    assert should_execute(tmp_path / "V1__a.sql", {"STAGE": "prod"}) == expected
+
+
+@pytest.mark.parametrize(
+    "folder", ["test", "Sales.Tests", "Unit Tests", "samples", "example", "docs/api", "tsqlt"]
+)
+def test_tests_and_samples_beside_scripts_are_left_out(folder: str) -> None:
+    files, [note], _ = arranged("src/a.sql", f"{folder}/b.sql")
+    assert files == ["src/a.sql"]
+    assert note.startswith("skipped, tests and samples beside other scripts")
+    assert arranged(f"{folder}/b.sql", "src/a.sql", environment="prod")[0] == ["src/a.sql"]
+    # A folder with nothing else is what the caller wants.
+    assert arranged(f"{folder}/a.sql", f"{folder}/b.sql")[:2] == ([f"{folder}/a.sql", f"{folder}/b.sql"], [])
+
+
+def test_changes_of_sqitch_apply_in_the_order_of_their_plan(tmp_path: Path) -> None:
+    plan = (
+        "%project=broker\n\nzeta 2024 A # first\n+alpha [zeta] 2024 A\n@v1 2024 A\n-gone 2024\n"
+        "zeta [zeta@v1] 2024 A\n@v2 2024 A\nsub/x 2024 A\n"
+    )
+    (tmp_path / "db").mkdir()
+    (tmp_path / "db" / "sqitch.plan").write_text(plan, encoding="utf-8")
+    names = ["alpha", "other", "sub/x", "zeta", "zeta@v1"]
+    notes: list[str] = []
+    files = arrange(tmp_path, [tmp_path / f"db/deploy/{name}.sql" for name in names], None, notes, set())
+    assert [file.relative_to(tmp_path / "db/deploy").as_posix() for file in files] == [
+        *("zeta@v1.sql", "alpha.sql", "zeta.sql", "sub/x.sql"),
+    ]
+    assert [note.partition(": ")[0] for note in notes] == ["skipped, since sqitch.plan does not have them"]
+
+
+def test_an_included_script_shows_that_its_sibling_is_of_an_environment() -> None:
+    notes: list[str] = []
+    main, test = TOP / "main.sql", TOP / "routes/test.sql"
+    assert arrange(TOP, [main, test], None, notes, set(), included=[TOP / "routes/prod.sql"]) == [main]
+    assert ["--environment applies one of TEST" in note for note in notes] == [True]
+
+
+def test_a_folder_called_test_may_be_an_environment() -> None:
+    names = ["src/a.sql", "test/b.sql"]
+    assert arranged(*names, environment="TEST")[0] == names
+    files, [note], environments = arranged(*names, "uat/b.sql")
+    assert (files, environments) == (["src/a.sql"], {"test", "uat"})
+    assert "--environment applies one of TEST, UAT" in note

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from routing.advice.trouble import TroubleKind
+from routing.advice.remedy import TroubleKind
 from routing.config import Config
 from routing.views.report.reporting import read_troubles
 from tests.exported import database, export

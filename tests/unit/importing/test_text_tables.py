@@ -120,6 +120,74 @@ def test_an_error_of_a_tool_makes_an_export_incomplete(tmp_path: Path, line: str
         assert rejections_of(read(tmp_path, "services.txt", f"{services()}\n{printed}\n")) == []
 
 
+SIMPLE = """
+Services of HUB
+
+=========  ==========  ================
+name       service_id  service_queue_id
+=========  ==========  ================
+//orders        65536  1009
+``//a|b``       65537  1010
+
+//\u6771\u4eac     65538       1011
+//long name of a service 65539  1012
+//q             65540
+=========  ==========  ================
+
+Text below.
+"""
+
+
+@pytest.mark.parametrize("name", ["services.rst", "services.txt"])
+@pytest.mark.parametrize("margin", ["", "   "])
+def test_simple_tables_of_restructuredtext(tmp_path: Path, name: str, margin: str) -> None:
+    export = read(tmp_path, name, SIMPLE.replace("\n", f"\n{margin}"))
+    assert names(export) == ["//orders", "//a|b", "//\u6771\u4eac", "//q"]
+    assert rejections_of(export) == ["11: it has 4 cells, the header 3"]
+
+
+def test_names_with_invisible_characters_are_noted(tmp_path: Path) -> None:
+    export = read(tmp_path, "services.csv", "name,service_id\n//ab,1\n//a\u200bb,2\n//\u00e4,3\n//ab\u00a0,4\n")
+    assert names(export) == ["//ab", "//a\u200bb", "//\u00e4", "//ab\u00a0"]
+    assert [note.partition("services.csv, ")[2] for note in export.notes if "invisible" in note] == [
+        r"row 3: name '//a\u200bb' contains the invisible character U+200B (zero width space)",
+        r"row 5: name '//ab\xa0' contains the invisible character U+00A0 (no-break space)",
+    ]
+
+
+BOXES = {
+    "heavy header": (
+        "\u250f\u2501\u2533\u2501\u2513\n\u2503 name \u2503 service_id \u2503\n\u2521\u2501\u2547\u2501\u2529\n"
+        "\u2502 //a \u2502 65536 \u2502\n\u2514\u2500\u2534\u2500\u2518\n"
+    ),
+    "double frame": (
+        "\u2554\u2550\u2564\u2550\u2557\n\u2551 name \u2502 service_id \u2551\n\u255f\u2500\u253c\u2500\u2562\n"
+        "\u2551 //a \u2502 65536 \u2551\n\u255a\u2550\u2567\u2550\u255d\n"
+    ),
+    "dashed columns": (
+        "\u250c\u2500\u252c\u2500\u2510\n\u2502 name \u2506 service_id \u2502\n\u255e\u2550\u256a\u2550\u2561\n"
+        "\u2502 //a \u2506 65536 \u2502\n\u2514\u2500\u2534\u2500\u2518\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", BOXES.values(), ids=BOXES)
+def test_lines_of_a_box_may_differ(tmp_path: Path, text: str) -> None:
+    export = read(tmp_path, "services.txt", text)
+    assert (names(export), export.rejected) == (["//a"], [])
+
+
+def test_a_mail_in_quoted_printable_is_refused(tmp_path: Path) -> None:
+    table = '<table border=3D"1"><tr><th>name</th></tr><tr><td>//a=3Db</td></tr></table>'
+    with pytest.raises(InputError, match="quoted-printable"):
+        read(tmp_path, "services.html", table)
+
+
+def test_rich_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="rich text: save"):
+        read(tmp_path, "services.txt", "{\\rtf1\\ansi name,service_id\\par //a,1\\par }")
+
+
 def test_a_line_in_the_table_that_does_not_fit_is_refused_with_its_place(tmp_path: Path) -> None:
     rows = services(ROWS[0], ("no number", "x", "1", "2"), ("//collapsed 1 2 3", "", "", ""))
     export = read(tmp_path, "services.txt", rows + "Done with it\n")
@@ -544,6 +612,13 @@ def test_a_name_written_as_in_tsql_is_refused(tmp_path: Path, rows: str) -> None
     assert names(export, "routes") == ["O'Hara's"]
     assert [why.partition(": ")[0] for why in rejections_of(export)] == ["2"]
     assert "is written as in T-SQL" in rejections_of(export)[0]
+
+
+@pytest.mark.parametrize("cell", ['"=""//a"""', "'//a"])
+def test_a_name_with_a_mark_of_a_spreadsheet_is_refused(tmp_path: Path, cell: str) -> None:
+    export = read(tmp_path, "services.csv", f"name,service_id\n{cell},65536\n//b'c,65537\n'//d',65538\n")
+    assert names(export) == ["//b'c"]
+    assert "marks of a text in a spreadsheet" in rejections_of(export)[0]
 
 
 @pytest.mark.parametrize("column", ["broker_instance", "mirror_address", "remote_service_name"])

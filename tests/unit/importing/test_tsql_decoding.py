@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import codecs
+from pathlib import Path
 
 import pytest
 
-from routing.importing.tsql.script_reader import DecodedScript, decode
+from routing.importing.tsql.script_reader import DecodedScript, decode, read_file
 
 SCRIPT = "CREATE ROUTE [Größe] WITH ADDRESS = 'LOCAL'\r\n"
 
@@ -62,3 +63,10 @@ def test_a_nul_alone_does_not_make_utf_16() -> None:
 )
 def test_files_that_are_not_text(data: bytes, is_text: bool) -> None:
     assert decode(data).is_text is is_text
+
+
+def test_utf_8_below_utf_16_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.sql"
+    file.write_bytes(SCRIPT.encode("utf-16") + SCRIPT.encode())
+    with pytest.raises(ValueError, match="it has parts that are not in UTF-16"):
+        read_file(file)

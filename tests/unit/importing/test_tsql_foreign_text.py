@@ -112,6 +112,7 @@ def test_each_foreign_line_is_named(read: ReadText, text: str, lines: list[int])
         ("{% if env == 'prod' %}", "{% endif %}"),
         ("{%- for h in hosts -%}\nGO\n{% if h %}", "{% endif %}\nGO\n{% endfor %}"),
         ("{{#each hosts}}", "{{/each}}"),
+        ("<# foreach (var host in hosts) { #>", "<# } #>"),
         ("{{- range .Hosts }}", "{{- end }}"),
         ("#{if Broker}", "#{/if}"),
     ],

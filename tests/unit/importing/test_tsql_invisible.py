@@ -96,6 +96,14 @@ def test_invisible_characters_in_names_are_kept_and_noted(read: ReadText) -> Non
     ]
 
 
+def test_blanks_that_look_like_the_usual_one_are_noted(read: ReadText) -> None:
+    script = read("CREATE ROUTE [a\u00a0b] WITH SERVICE_NAME = '//s\u2003', ADDRESS = 'LOCAL'")
+    assert [problem.why.partition(": ")[2] for problem in script.problems] == [
+        "the route name contains the invisible character U+00A0 (no-break space)",
+        "the SERVICE_NAME contains the invisible character U+2003 (em space)",
+    ]
+
+
 def test_every_format_character_is_invisible_and_no_blank_is() -> None:
     for character in map(chr, range(sys.maxunicode + 1)):
         if unicodedata.category(character) == "Cf":

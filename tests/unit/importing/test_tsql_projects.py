@@ -262,6 +262,8 @@ def test_templates_and_the_database_in_use(read: ReadText) -> None:
         ("a.ipynb", '{"cells": []}', "notebook"),
         ("a.sql", '{"metadata": {}, "cells": []}', "notebook"),
         ("a.dacpac", "PK\x03\x04", "DACPAC"),
+        ("a.rtf", "DROP ROUTE r", "rich text"),
+        ("a.sql", "{\\rtf1\\ansi DROP ROUTE r;\\par }", "rich text"),
         ("a.bacpac", "PK\x03\x04", "BACPAC"),
         ("a.sql", "PK\x03\x04", "ZIP"),
         ("a.sql", "-- databaseChangeLog:\nSELECT 1", None),

@@ -117,8 +117,10 @@ PLACEHOLDERS = {
     "#{%s}": "#{%s}",
     "#{%s}#": "#{%s}",
     "$%s$": "$%s$",
+    "<#=%s#>": "<#= %s #>",
+    "<#= %s #>": "<#= %s #>",
 }
-"""Those of Flyway, RoundhousE, Octopus, a task of Azure DevOps, and DbUp; and how they are shown."""
+"""Those of Flyway, RoundhousE, Octopus, a task of Azure DevOps, DbUp and T4; and how they are shown."""
 
 
 @pytest.mark.parametrize("form", PLACEHOLDERS)
