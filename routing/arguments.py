@@ -93,7 +93,7 @@ def checked(function: Function) -> Function:
 
     @wraps(function)
     def check_and_call(*args: Any, **options: Any) -> Any:
-        signature = _signature_of(function)
+        signature = inspect.signature(function)
         try:
             bound_arguments = signature.bind(*args, **options).arguments
         except TypeError:
@@ -104,11 +104,6 @@ def checked(function: Function) -> Function:
         return function(*args, **options)
 
     return check_and_call  # type: ignore[return-value]
-
-
-@cache
-def _signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(function)
 
 
 def _each_argument(signature: inspect.Signature, bound: Mapping[str, object]) -> Iterator[tuple[str, object]]:

@@ -413,9 +413,13 @@ def correct_managed_port(use: UsedRoute) -> Remedy | None:
 
 def refuse_on_managed(status: ReportedStatus) -> Remedy | None:
     """Explain that a Managed Instance has no endpoint to change, or return None for other instances."""
-    if not status.server.is_managed(status.instance):
-        return _refuse_far_managed(status)
-    return correct_managed_port(status.on_route) or _reach_managed(status.route_place)
+    is_managed = status.server.is_managed(status.instance)
+    return lead_to_managed(status) or (_reach_managed(status.route_place) if is_managed else None)
+
+
+def lead_to_managed(status: ReportedStatus) -> Remedy | None:
+    """Advise on a route that leads a Managed Instance to a wrong port, or any other instance to a managed one."""
+    return correct_managed_port(status.on_route) or _refuse_far_managed(status)
 
 
 def _reach_managed(sender: RemedyPlace) -> Remedy:
@@ -432,7 +436,11 @@ def _reach_managed(sender: RemedyPlace) -> Remedy:
 
 def _refuse_far_managed(status: ReportedStatus) -> Remedy | None:
     is_other = status.server.endpoint(status.instance) is not None
-    if not is_other or not (text.host(status.address) or "").endswith(_MANAGED_HOST):
+    if (
+        not is_other
+        or status.server.is_managed(status.instance)
+        or not (text.host(status.address) or "").endswith(_MANAGED_HOST)
+    ):
         return None
     cause = (
         f"{named(status.address)} is the address of a Managed Instance, which exchanges messages only with other"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from routing.advice import statements
 from routing.advice.remedy import AlteredDatabases, Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate, StuckMessage
 from routing.advice.trouble_catalogue import ENABLE_RISK, NEW_BROKER_RISK, STATUSES
-from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named, quote_log
 from routing.rules import text
 from routing.rules.estate import Database, SqlInstance
@@ -22,9 +22,7 @@ _LEAVE_RISK = (
     "Until it is back the database has no replica to fail over to. ROLLBACK IMMEDIATE rolls back the open"
     " transactions of everybody in the database and ends their sessions."
 )
-COPY_RISK = (
-    f"{NEW_BROKER_RISK} DISABLE_BROKER stops its messages. Both roll back all open transactions of the database."
-)
+COPY_RISK = f"{NEW_BROKER_RISK} DISABLE_BROKER stops its messages, and also rolls back the open transactions."
 """The risk of separating a copy of a database from the other one."""
 
 
@@ -54,7 +52,7 @@ def enable_database(estate: AdviceEstate, instance: SqlInstance, database: str, 
     or a mirroring session, and on a Managed Instance.
     """
     place = RemedyPlace(instance.name, MASTER)
-    refused = _enable_later(estate, place, database, cause) or _renew_broker(estate.server, place, database, cause)
+    refused = _enable_later(estate, place, database, cause)
     if refused is not None:
         return refused
     twins = find_twins(estate, instance, database)
@@ -80,25 +78,19 @@ def enable_database(estate: AdviceEstate, instance: SqlInstance, database: str, 
             " their open transactions and ends their sessions."
         )
     line, altered = statements.enable_broker(database), AlteredDatabases((database,))
-    return ready(place, cause, actions, line, risk=ENABLE_RISK, altered=altered)
+    remedy = ready(place, cause, actions, line, risk=ENABLE_RISK, altered=altered)
+    logged = estate.server.log_lines(instance.name, _OTHER_ID)
+    refused_before = [line for line in logged if f'"{text.collated(database)}"' in text.collated(line)]
+    return or_renew(remedy, quote_log(instance.name, refused_before[0])) if refused_before else remedy
 
 
-def _renew_broker(server: ServerEvidence, place: RemedyPlace, database: str, cause: str) -> Remedy | None:
-    """Advise NEW_BROKER if the error log says that the database has another id than sys.databases."""
-    logged = server.log_lines(place.instance, _OTHER_ID)
-    lines = [line for line in logged if f'"{text.collated(database)}"' in text.collated(line)]
-    if not lines:
-        return None
+def or_renew(remedy: Remedy, *quotes: str) -> Remedy:
+    """Add NEW_BROKER to a remedy with ENABLE_BROKER, in case the id in the database is another one."""
+    if not remedy.is_complete:
+        return remedy
     entry = STATUSES[StatusTrouble.ID_DIFFERS]
-    return to_fill_in(
-        place,
-        f"{cause} {entry.cause}",
-        (quote_log(place.instance, lines[0]), *entry.actions),
-        statements.alter_database(database, NEW_BROKER),
-        risk=f"{NEW_BROKER_RISK} It rolls back all open transactions of the database.",
-        confidence=Confidence.LIKELY,
-        altered=AlteredDatabases((database,)),
-    )
+    actions = tuple(dict.fromkeys((*remedy.actions, *quotes, *entry.actions)))
+    return replace(remedy, actions=actions, risk=f"{ENABLE_RISK} {entry.risk}", confidence=Confidence.LIKELY)
 
 
 def _enable_later(estate: AdviceEstate, place: RemedyPlace, database: str, cause: str) -> Remedy | None:

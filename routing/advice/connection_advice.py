@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
-from routing.advice.address_remedies import ask_for_address, refuse_on_managed
-from routing.advice.broker_copies import MASTER, NEW_BROKER, enable_database, name_twins
+from routing.advice.address_remedies import ask_for_address, lead_to_managed, refuse_on_managed
+from routing.advice.broker_copies import MASTER, NEW_BROKER, enable_database, name_twins, or_renew
 from routing.advice.database_remedies import (
     ANOTHER_OWNER,
     give_to_sa,
@@ -59,7 +59,11 @@ _SINGLE_USER_SENDER, _SINGLE_USER_MSDB = 28075, 9790
 _AWAY = "The messages are for another instance."
 _COMPARE = "The exports show this. The text itself could not be read here: compare it."
 _NO_ACCOUNT = 15404
-_DENIED = 916
+_DENIED, _DIFFERENT = 916, 33009
+_OTHER_SID = (
+    "The owner of the database in its own files is not the one in sys.databases (error 33009), as after a restore"
+    " or an attach."
+)
 _WITHOUT_ACCESS = "The login in the text may not use the target's database (error 916)."
 _NOT_THE_OWNER = "Windows does not know the account in the text, and by these exports it owns no database here."
 _FIND_ACCOUNT = (
@@ -103,28 +107,16 @@ def new_endpoint(place: RemedyPlace, cause: str, actions: tuple[str, ...]) -> Re
 
 def start_listening(status: ReportedStatus) -> Remedy:
     """Advise which endpoint has to listen at the address, or which address is the right one."""
-    corrected = correct_connection(status)
+    corrected = correct_connection(status) or _mend_peer(status)
     if corrected is not None:
         return corrected
     entry, cause = status.entry, _at(status)
     target = status.find_peer()
     if target is None:
         actions = (*entry.actions, "The statements are for the other side, which these exports do not name.")
-        remedy = server_remedies.listen_at_holder(status) or server_remedies.lead_to_holder(status)
+        remedy = server_remedies.lead_to_holder(status)
         return remedy or to_fill_in(RemedyPlace(status.instance, MASTER), cause, actions, _LIST_ENDPOINTS, _START)
     place = RemedyPlace(target.name, MASTER)
-    if status.has_no_endpoint(target.name):
-        lacking = (
-            f"Nothing listens at {named(status.address)}: {named(target.name)} has no Service Broker endpoint."
-        )
-        return new_endpoint(place, lacking, _NEW_ENDPOINT)
-    known_remedy = (
-        server_remedies.start_endpoint(status.server, target.name, cause)
-        or server_remedies.listen_on_all(status, target.name)
-        or server_remedies.free_endpoint(status.server, target.name)
-    )
-    if known_remedy is not None:
-        return known_remedy
     endpoint = status.server.endpoint(target.name)
     if endpoint is not None and endpoint.state is not None:
         listening = f"By its export the endpoint of {named(target.name)} is STARTED"
@@ -134,9 +126,26 @@ def start_listening(status: ReportedStatus) -> Remedy:
     return to_fill_in(place, cause, entry.actions, _LIST_ENDPOINTS, start)
 
 
+def _mend_peer(status: ReportedStatus) -> Remedy | None:
+    """Advise on the endpoint at the address if it is missing, stopped, or cannot listen there by its export."""
+    peer, cause = status.find_peer_name(), _at(status)
+    if peer is None:
+        return None
+    if status.has_no_endpoint(peer):
+        lacking = f"Nothing listens at {named(status.address)}: {named(peer)} has no Service Broker endpoint."
+        return new_endpoint(RemedyPlace(peer, MASTER), lacking, _NEW_ENDPOINT)
+    return (
+        server_remedies.start_endpoint(status.server, peer, cause)
+        or server_remedies.listen_on_all(status, peer)
+        or server_remedies.free_endpoint(status.server, peer)
+    )
+
+
 def mend_connection(status: ReportedStatus) -> Remedy:
     """Advise to compare two endpoints, or the network between them, that do not come together."""
-    remedy = correct_connection(status) or server_remedies.lead_to_holder(status)
+    is_named = status.trouble is not StatusTrouble.NAME_NOT_RESOLVED
+    remedy = correct_connection(status) or (_mend_peer(status) if is_named else None)
+    remedy = remedy or server_remedies.lead_to_holder(status)
     if remedy is not None:
         return remedy
     actions = (*_test_each(status), *status.entry.actions)
@@ -157,7 +166,8 @@ def _test_each(status: ReportedStatus) -> tuple[str, ...]:
 def mend_endpoints(status: ReportedStatus) -> Remedy:
     """Advise a comparison of the endpoints, and a permission for a login."""
     corrected = (
-        login_remedies.read_wrapped(status)
+        lead_to_managed(status)
+        or login_remedies.read_wrapped(status)
         or server_remedies.correct_listener_port(status)
         or _lead_to_neighbour(status)
         or correct_port(status)
@@ -167,11 +177,13 @@ def mend_endpoints(status: ReportedStatus) -> Remedy:
         or login_remedies.explain_logon(status)
         or handshake_remedies.check_certificates(status)
         or login_remedies.open_endpoint(status)
-        or _link_express(status)
+        or server_remedies.link_express(status.server, status.instance, status.find_peer_name())
     )
     if corrected is not None:
         return corrected
-    grant = f"GRANT CONNECT ON ENDPOINT::{_own_endpoint(status)} TO [<login>];"
+    grant = (
+        f"GRANT CONNECT ON ENDPOINT::{server_remedies.name_endpoint(status.server, status.instance)} TO [<login>];"
+    )
     remedy = _on_both_sides(status, _LIST_ENDPOINTS, LIST_CERTIFICATES, grant)
     logins = login_remedies.list_logins(status)
     return remedy if logins is None else replace(remedy, actions=(*remedy.actions, logins))
@@ -185,11 +197,6 @@ def correct_address(status: ReportedStatus) -> Remedy:
 def grant_connect(status: ReportedStatus) -> Remedy:
     """Advise GRANT CONNECT for a login that the status names, or a comparison of the endpoints."""
     return login_remedies.grant_connect(status) or mend_endpoints(status)
-
-
-def _link_express(status: ReportedStatus) -> Remedy | None:
-    peer = status.find_peer_name()
-    return None if peer is None else server_remedies.link_express(status.server, status.instance, peer)
 
 
 def correct_connection(status: ReportedStatus) -> Remedy | None:
@@ -275,10 +282,6 @@ def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> R
     return Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.TO_BE_CHECKED)
 
 
-def _own_endpoint(status: ReportedStatus) -> str:
-    return server_remedies.name_endpoint(status.server, status.instance)
-
-
 def correct_port(status: ReportedStatus) -> Remedy | None:
     """Advise the port of the endpoint for the route, or return None if the port may be right.
 
@@ -286,7 +289,7 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
     instance on the machine has a different one.
     """
     address = status.address
-    if address is None or status.find_target_instance() is not None:
+    if address is None or status.leads_to_mirror or status.find_target_instance() is not None:
         return None
     port, entry = text.port(address), status.entry
     target = status.estate.find_instance_of_host(address)
@@ -320,6 +323,8 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
 def _at(status: ReportedStatus) -> str:
     """Return the cause with the address that the messages are sent to."""
     addresses = [] if status.address is None or status.supposed is None else status.supposed.addresses
+    if status.address is not None and status.leads_to_mirror:
+        addresses = [status.address]
     place = " or ".join(map(named, addresses))
     return f"{f'At {place}: ' if addresses else ''}{status.entry.cause}"
 
@@ -349,7 +354,7 @@ def renew_endpoint_certificate(status: ReportedStatus) -> Remedy:
         status,
         LIST_CERTIFICATES,
         "CREATE CERTIFICATE [<certificate>] WITH SUBJECT = N'<subject>', EXPIRY_DATE = N'<date>';",
-        f"ALTER ENDPOINT {_own_endpoint(status)}"
+        f"ALTER ENDPOINT {server_remedies.name_endpoint(status.server, status.instance)}"
         " FOR SERVICE_BROKER (AUTHENTICATION = CERTIFICATE [<certificate>]);",
     )
 
@@ -397,7 +402,7 @@ def give_owner(status: ReportedStatus) -> Remedy:
     trusted = server_remedies.trust_initiator(status, place, numbers)
     if trusted is not None:
         return trusted
-    is_denied, cause = _DENIED in numbers, entry.cause
+    is_denied, cause = _DENIED in numbers, _OTHER_SID if _DIFFERENT in numbers else entry.cause
     if is_denied or _NO_ACCOUNT in numbers:
         candidates = (status.place,) if place is None else (place, status.place)
         place = next((owned for owned in candidates if not _is_owner_valid(status, owned)), None)
@@ -417,8 +422,9 @@ def give_owner(status: ReportedStatus) -> Remedy:
 
 
 def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:
-    facts = status.server.database(place.instance, place.database)
-    return facts is not None and facts.has_valid_owner
+    facts, line = status.server.database(*place), status.status_text.text or ""
+    is_unknown = facts is not None and _NO_ACCOUNT in find_numbers(line) and facts.is_owner_in(line)
+    return facts is not None and facts.has_valid_owner and not is_unknown
 
 
 def _find_lost_owner(status: ReportedStatus) -> RemedyPlace | None:
@@ -463,8 +469,7 @@ def renew_id(status: ReportedStatus) -> Remedy:
     facts = status.server.database(*place)
     if facts is not None and facts.is_broker_on is False:
         instance, cause = status.estate.instances[place.instance], f"The broker of {named(facts.name)} is off."
-        enabled = enable_database(status.estate, instance, facts.name, cause)
-        return replace(enabled, actions=(*enabled.actions, *entry.actions))
+        return or_renew(enable_database(status.estate, instance, facts.name, cause))
     return to_fill_in(
         RemedyPlace(place.instance, MASTER),
         entry.cause,

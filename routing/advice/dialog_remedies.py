@@ -18,7 +18,11 @@ _CREATE = (
     " START_DATE = N'<date>', EXPIRY_DATE = N'<date>';"
 )
 _LIST_DISABLED = "SELECT name, USER_NAME(principal_id) FROM sys.certificates WHERE is_active_for_begin_dialog = 0;"
-_INSTALL = "CREATE CERTIFICATE [<certificate>] AUTHORIZATION [<user>] FROM FILE = N'<file of the other side>';"
+_INSTALL = "CREATE CERTIFICATE [<certificate>] AUTHORIZATION {} FROM FILE = N'<file of the other side>';"
+_RENEW_THERE = (
+    "It is the public part of the other side's certificate: create another one there, and install its public part"
+    " here for the same user."
+)
 _PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
 _OWNER_ID, _DISABLED = 1, 9767
 _NOT_ON_MANAGED = (
@@ -36,7 +40,7 @@ def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
     number, lines = _find_principal(status), [LIST_CERTIFICATES]
     if number is not None:
         lines.append(f"SELECT USER_NAME({number});")
-    return _of_database(status, *lines, _CREATE.format("[<user>]"), _INSTALL)
+    return _of_database(status, *lines, *(line.format("[<user>]") for line in (_CREATE, _INSTALL)))
 
 
 def _activate(status: ReportedStatus) -> Remedy | None:
@@ -104,8 +108,10 @@ def _name_invalid(status: ReportedStatus) -> Remedy | None:
     user = (statements.identifier(next(iter(users))) if len(users) == 1 else None) or "[<user>]"
     entry = status.entry
     cause = f"{entry.cause} By this export: {join_words(names)}."
-    lines = (LIST_CERTIFICATES, _CREATE.format(user))
-    return to_fill_in(status.place, cause, entry.actions, *lines, risk=entry.risk, confidence=Confidence.LIKELY)
+    is_theirs = all(certificate.has_private_key is False for certificate in invalid)
+    actions = (_RENEW_THERE,) if is_theirs else entry.actions
+    lines = (LIST_CERTIFICATES, (_INSTALL if is_theirs else _CREATE).format(user))
+    return to_fill_in(status.place, cause, actions, *lines, risk=entry.risk, confidence=Confidence.LIKELY)
 
 
 def _give_to_user(status: ReportedStatus) -> Remedy | None:

@@ -13,7 +13,6 @@ from routing.advice.database_remedies import open_key
 from routing.advice.login_remedies import is_anonymous, risk_of_connect, unite_accounts
 from routing.advice.queue_remedies import read_queue, turn_on, unlock_queue
 from routing.advice.remedy import (
-    AlteredDatabases,
     Confidence,
     EstateTrouble,
     Remedy,
@@ -27,7 +26,7 @@ from routing.advice.service_remedies import QUERY_NOTIFICATION, count_losses
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate
 from routing.advice.transport_remedies import find_transport_errors
-from routing.advice.trouble_catalogue import CLEANUP_RISK, ENABLE_RISK, END_RISK, STATUSES
+from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK, STATUSES
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount, Grants
 from routing.groups import group_pairs
@@ -50,6 +49,7 @@ _CODES = (
     "Frequent codes: -8425 the target lacks the contract, -8408 its service does not take it, -8428 it lacks the"
     " message type, -8490 it lacks the service, -8494 the sender has no permission, -8489 the lifetime is over."
 )
+_OF_MSDB = "Database Mail, event notifications and messages from other instances wait."
 MANY = 100
 """So many endpoints of one service that are over, and still there, are a leak."""
 MANY_OPEN = 500
@@ -64,7 +64,6 @@ _OVER = (CLOSED, ENDED_THERE, ENDED_HERE)
 def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
     """Return the troubles that an export shows, the worst first, and of each kind the largest."""
     troubles = [
-        *_msdb_troubles(server),
         *_queue_troubles(server),
         *_endpoint_troubles(server),
         *_refused_logins(server),
@@ -77,28 +76,10 @@ def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
     return sorted(troubles, key=lambda trouble: (order.index(trouble.kind), -trouble.count, trouble.remedy.place))
 
 
-def _msdb_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
-    """Yield the instances with the broker of msdb off."""
-    for (instance, database), facts in server.databases.items():
-        if database != MSDB or facts.is_broker_on is not False or server.is_managed(instance):
-            continue
-        remedy = ready(
-            RemedyPlace(instance, MASTER),
-            f"The broker of {named(MSDB)} is off: Database Mail, event notifications and messages from other"
-            " instances wait.",
-            ("Enable it while nobody else uses it: stop SQL Server Agent for that time.",),
-            statements.enable_broker(MSDB),
-            risk=ENABLE_RISK,
-            confidence=Confidence.CERTAIN,
-            altered=AlteredDatabases((MSDB,)),
-        )
-        yield EstateTrouble(TroubleKind.BROKER_OFF, f"the broker of {named(MSDB)} is off", 1, remedy)
-
-
 def find_brokers_off(estate: AdviceEstate, *, in_use_only: bool) -> list[EstateTrouble]:
-    """Return the disabled brokers of databases, except those of SQL Server itself.
+    """Return the disabled brokers of msdb and of users' databases.
 
-    With ``in_use_only``, a database counts only if somebody made a service in it.
+    With ``in_use_only``, a user's database counts only if somebody made a service in it.
     """
     troubles = []
     in_use = {
@@ -108,13 +89,17 @@ def find_brokers_off(estate: AdviceEstate, *, in_use_only: bool) -> list[EstateT
     }
     for (instance, database), facts in estate.server.databases.items():
         holder = estate.instances.get(instance)
-        if facts.is_broker_on is not False or database in SYSTEM_DATABASES or holder is None:
+        is_unused = database in SYSTEM_DATABASES or (in_use_only and (instance, database) not in in_use)
+        if estate.server.is_managed(instance) if database == MSDB else is_unused:
+            continue
+        if facts.is_broker_on is not False or holder is None:
             continue
         is_replica = facts.is_in_group and not estate.server.is_primary(instance)
-        if (in_use_only and (instance, database) not in in_use) or is_replica or not facts.may_be_enabled:
+        if is_replica or not facts.may_be_enabled:
             continue
         summary = f"the broker of {named(database)} is off"
-        cause = f"The broker of {named(database)} is off: it sends and takes no messages."
+        effect = _OF_MSDB if database == MSDB else "it sends and takes no messages."
+        cause = f"The broker of {named(database)} is off: {effect}"
         troubles.append(
             EstateTrouble(TroubleKind.BROKER_OFF, summary, 1, enable_database(estate, holder, database, cause))
         )

@@ -184,6 +184,7 @@ def unite_accounts(server: ServerEvidence, instance: str, peer: str | None) -> R
         "Run both services under domain accounts of one domain, or of domains that trust each other.",
         r"A service that runs as LocalSystem or NETWORK SERVICE connects as DOMAIN\MACHINE$: create this login.",
         "Grant the login of each side CONNECT on the endpoint of the other.",
+        "Kerberos also needs an SPN for each account, MSSQLSvc/HOST:PORT with the endpoint's port (setspn -L).",
         "Or let both endpoints use certificates, which need no domain.",
     )
     line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(server, instance)} TO [<login>];"
@@ -193,7 +194,8 @@ def unite_accounts(server: ServerEvidence, instance: str, peer: str | None) -> R
 
 def _is_refused_there(status: ReportedStatus, login: str) -> bool:
     """Return True if the other side of the connection refuses a login, by its name or by the exported grants."""
-    if _is_account_of(login, status.instance):
+    account = text.fold(login.rpartition("\\")[2])
+    if account == f"{text.machine_of(status.instance)}$":
         return True
     peer = status.find_peer()
     # The error log of an instance is about its own endpoint.
@@ -209,11 +211,6 @@ def _lacks_connect(status: ReportedStatus, instance: str, login: str) -> bool:
         return False
     names = {login, EVERYBODY}
     return not names.isdisjoint(grants.denied) or names.isdisjoint(grants.granted)
-
-
-def _is_account_of(login: str, instance: str) -> bool:
-    account, machine = login.rpartition("\\")[2], instance.partition("\\")[0]
-    return account.endswith("$") and text.fold(account[:-1]) == text.fold(machine)
 
 
 def _find_login(status: ReportedStatus) -> str | None:

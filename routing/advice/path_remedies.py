@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from routing.advice.address_remedies import (
     ask_for_address,
@@ -68,6 +69,7 @@ def find_remedies(
     )
     remedies = dict.fromkeys(copies)
     for possible_path in path.failing_paths:
+        remedies |= dict.fromkeys(_leave_replicas(possible_path, sent, estate))
         for stuck, remedy in _remedies_of(possible_path, sent, estate):
             near |= dict.fromkeys(stuck.near_misses)
             remedies[remedy] = None
@@ -176,6 +178,8 @@ def find_unaddressed(path: JudgedPath, estate: AdviceEstate) -> list[Remedy]:
     for address in path.unread_addresses:
         instance = estate.find_instance_of_host(address)
         is_open = instance is not None and not instance.own_addresses and not estate.find_other_port(address)
+        if instance is not None and estate.server.has_no_endpoint(instance.name):
+            continue
         if instance is not None and is_open and text.port(address) not in (None, TSQL_PORT):
             place, shown = RemedyPlace(instance.name), named(address)
             cause = f"{named(instance.name)} may listen at {shown}, but no address of it is known."
@@ -202,6 +206,17 @@ def _part_copies_at(
     if not possible_path.is_return:
         return part_copies(estate, reached, sent.service, passed_instances=passed_instances)
     return part_copies(estate, reached, sent.from_service or "", sender)
+
+
+def _leave_replicas(possible_path: PossiblePath, sent: MessageCase, estate: AdviceEstate) -> Iterator[Remedy]:
+    """Yield the remedies for routes by which an acknowledgement arrives at a secondary replica."""
+    is_of_return = possible_path.is_return and possible_path.hop_path.ending is Ending.DELIVERED
+    for hop, reached in pairwise(possible_path.hop_path.hops if is_of_return else ()):
+        place = RemedyPlace(hop.instance_name, hop.scope)
+        use = UsedRoute(estate, hop.address, sent.from_service or "", place, hop.route_name)
+        remedy = leave_replica(use, reached.instance_name)
+        if remedy is not None:
+            yield remedy
 
 
 def _remedies_of(
@@ -243,12 +258,8 @@ def _remedies_of(
         remedy = replace(remedy, place=RemedyPlace(sent.instance, sent.database))
     yield stuck, remedy
     if past is not None:
-        yield stuck, _as_alternative(past)
-
-
-def _as_alternative(remedy: Remedy) -> Remedy:
-    actions = ("Or do this instead, so that the messages do not pass that instance.", *remedy.actions)
-    return replace(remedy.with_confidence_at_most(Confidence.LIKELY), actions=actions)
+        actions = ("Or do this instead, so that the messages do not pass that instance.", *past.actions)
+        yield stuck, replace(past.with_confidence_at_most(Confidence.LIKELY), actions=actions)
 
 
 def _loop_to_break(possible_path: PossiblePath, describe: Callable[[int], StuckMessage]) -> int:

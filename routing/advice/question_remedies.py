@@ -45,10 +45,10 @@ def advise_on_question(
             facts = replace(facts, server=evidence.server, addresses=addresses)
         return AdviceEstate(facts)
 
+    paths = [] if followed is None else [path.judged for path in followed.paths]
     if followed is None:
         remedies, path = _advise_where_stuck(judged.case, read_estate), None
     else:
-        paths = [path.judged for path in followed.paths]
         remedies, path = _advise_on_paths(paths, judged.case, read_estate), paths[0] if len(paths) == 1 else None
     verdict = judged.case.verdict
     if status_text is not None and verdict is not None and judged.case.database is not None:
@@ -57,6 +57,8 @@ def advise_on_question(
         row = {**judged.question.row, "enqueue_time": moment_of(judged.question.row["enqueue_time"])}
         result = MessageResult(row, "", case, judged.message)
         remedies = _add_reported(remedies, result, read_estate, has_exports=evidence is not None)
+    if not remedies and any(path.unread_addresses for path in paths):
+        remedies = [remedy for path in paths for remedy in find_unaddressed(path, read_estate())]
     return _allow(read_estate(), remedies) if remedies else ()
 
 
@@ -79,7 +81,6 @@ def _advise_on_paths(paths: Iterable[JudgedPath], sent: MessageCase, read_estate
         for remedy in (
             *find_remedies(path, sent, estate)[1],
             *find_wrong_ports(path.all_paths, sent, estate),
-            *find_unaddressed(path, estate),
         )
     ]
 

@@ -29,7 +29,7 @@ _NO_ACCOUNT, _NO_PRINCIPAL = (
 _OWNER = '"dbo"'
 _NO_ACCESS = ("is not able to access the database", "is not trusted")
 _NO_USER, _NO_PROCEDURE = "Cannot execute as the user", "Could not find stored procedure"
-_ACTIVATED, _NOTIFIED, _RECEIVING = "activated proc", "NOTIFIED", "RECEIVES_OCCURRING"
+_ACTIVATED, _NOTIFIED, _INACTIVE, _RECEIVING = "activated proc", "NOTIFIED", "INACTIVE", "RECEIVES_OCCURRING"
 MANY_MESSAGES = 100_000
 """So many messages in a queue that is read are worth a look."""
 
@@ -158,7 +158,7 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
     )
     logged = quote_log(target.instance, line)
     is_of_user = _NO_USER in line or (_NO_PRINCIPAL in line and _OWNER not in line)
-    has_owner = facts is not None and facts.has_valid_owner and _OWNER not in line
+    has_owner = facts is not None and facts.has_valid_owner and _OWNER not in line and not facts.is_owner_in(line)
     if not is_of_user and not has_owner and any(words in line for words in (_NO_ACCOUNT, _NO_PRINCIPAL)):
         why = f"{cause} SQL Server cannot run it as its user: the database's owner may be no valid login."
         return give_to_sa(target, why, (logged, ANOTHER_OWNER))
@@ -198,14 +198,18 @@ def unlock_queue(target: RemedyPlace, queue: QueueFacts) -> Remedy | None:
     if not queue.messages:
         return None
     holds = f"Queue {named(queue.name)} of {named(target.database)} holds {count(queue.messages, 'message')}"
-    if not queue.waiting:
+    is_watched = queue.monitor is not None and queue.monitor.upper() == _INACTIVE
+    if not queue.waiting and not is_watched:
         return _add_readers(target, queue, holds)
     if queue.keeps_messages:
         cause = f"{holds}, because RETENTION is on: each stays until its conversation ends."
         actions = ("Let both sides end their conversations.", "Turn the retention off if no program needs it.")
         line = _alter(queue, "RETENTION = OFF")
         return to_fill_in(target, cause, actions, line, confidence=Confidence.LIKELY)
-    cause = f"{holds} while {count(queue.waiting, 'program')} wait for one: they cannot take these."
+    reader = (
+        f"{count(queue.waiting, 'program')} wait for one" if queue.waiting else "its monitor sees none (INACTIVE)"
+    )
+    cause = f"{holds} while {reader}: something locks these."
     actions = (
         "An open transaction locks the conversation groups of messages that it received or sent: look for one.",
         "Or the programs wait for other conversations, by RECEIVE … WHERE conversation_handle = ….",

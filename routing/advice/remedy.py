@@ -95,6 +95,11 @@ class Remedy:
         """The cause and the actions as one text."""
         return " ".join((self.cause, *self.actions))
 
+    @property
+    def shown(self) -> tuple[RemedyPlace, object]:
+        """Its place and statement, or the whole remedy without a statement: remedies alike in them are one."""
+        return self.place, self.statement or self
+
     def with_confidence_at_most(self, confidence: Confidence) -> Remedy:
         """Return the remedy, no surer than this."""
         order = list(Confidence)

@@ -19,7 +19,7 @@ from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_numbers
 from routing.advice.stuck_messages import AdviceEstate, StuckMessage, UsedRoute
 from routing.advice.trouble_catalogue import STATUSES
-from routing.cases.estate_addresses import EstateAddresses, is_ip
+from routing.cases.estate_addresses import EstateAddresses
 from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named, quote_log
 from routing.rules import text
@@ -283,13 +283,6 @@ def listen_on_all(status: ReportedStatus, instance: str) -> Remedy | None:
     )
 
 
-def listen_at_holder(status: ReportedStatus) -> Remedy | None:
-    """Return ALTER ENDPOINT for the only instance with the service, if the route has another IP address."""
-    holder = find_holder(status) if is_ip(text.host(status.address)) else None
-    remedy = None if holder is None else listen_on_all(status, holder)
-    return None if remedy is None else remedy.with_confidence_at_most(Confidence.TO_BE_CHECKED)
-
-
 def find_holder(status: ReportedStatus) -> str | None:
     """Return the only known instance with the service beside the sender's, or None."""
     holders = status.estate.instances.instances_with(status.service, status.broker) - {status.instance}
@@ -320,13 +313,18 @@ def free_endpoint(server: ServerEvidence, instance: str) -> Remedy | None:
 
 def lead_to_holder(status: ReportedStatus) -> Remedy | None:
     """Advise ALTER ROUTE to the instance with the service, if no known instance has the route's address."""
-    if status.supposed is None or status.address is None or is_ip(text.host(status.address)) or status.find_peer():
+    is_unnamed, peer = status.trouble is StatusTrouble.NAME_NOT_RESOLVED, status.find_peer()
+    is_right = peer is not None and (not is_unnamed or status.find_target_instance() is not None)
+    if status.supposed is None or status.address is None or status.supposed.mirror_address is not None or is_right:
         return None
-    is_unnamed = status.trouble is StatusTrouble.NAME_NOT_RESOLVED
     if len(status.supposed.addresses) > 1 and not is_unnamed:
         return None
-    holder = find_holder(status)
-    at_holder = None if holder is None else status.estate.find_endpoint_address(holder)
+    holder = find_holder(status) if peer is None else peer.name
+    endpoint = None if holder is None else status.server.endpoint(holder)
+    if endpoint is not None and endpoint.ip_address == text.host(status.address):
+        return None
+    chosen = None if holder is None else status.estate.addresses.choose(holder, status.sender_instance)
+    at_holder = None if chosen is None else chosen.written
     address = at_holder or _find_other_address(status)
     if is_unnamed:
         why = "The sending server cannot resolve the host name in"
@@ -402,9 +400,9 @@ def lead_from_loopback(use: UsedRoute) -> Remedy | None:
     return correct_route(sender, route, clause, cause, *actions, is_open=chosen is None)
 
 
-def link_express(server: ServerEvidence, sender: str, target: str) -> Remedy | None:
+def link_express(server: ServerEvidence, sender: str, target: str | None) -> Remedy | None:
     """Say that two Express instances need one of a paid edition between them, or return None."""
-    if target == sender or not (server.is_express(sender) and server.is_express(target)):
+    if target in (None, sender) or not (server.is_express(sender) and server.is_express(target)):
         return None
     cause = (
         f"{named(sender)} and {named(target)} are both SQL Server Express: two Express instances exchange"

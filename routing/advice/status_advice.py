@@ -11,13 +11,14 @@ from itertools import chain, starmap
 from routing.advice import connection_advice, dialog_remedies
 from routing.advice.address_remedies import restore_default
 from routing.advice.broker_copies import part_twins
+from routing.advice.login_remedies import find_refusal
 from routing.advice.path_remedies import by_route, find_silence_remedies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.send_remedies import grant_access, grant_send
 from routing.advice.server_remedies import follow_primary, lead_from_loopback
 from routing.advice.service_remedies import end_conversations, end_dead_dialog
-from routing.advice.silence_remedies import describe_silence
+from routing.advice.silence_remedies import describe_silence, has_arrived
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import CONNECTION_TROUBLES, StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate
@@ -35,6 +36,10 @@ TRIES_AGAIN = (
     " seconds."
 )
 _OVER = (StatusTrouble.SERVICE_GONE, StatusTrouble.CONVERSATION_ENDED)
+_SAID_THERE = (
+    *(StatusTrouble.TARGET_FULL, StatusTrouble.TARGET_DAMAGED, StatusTrouble.NO_MEMORY, StatusTrouble.LICENSE),
+    *(StatusTrouble.TARGET_EXCEPTION, StatusTrouble.CONTRACT_NOT_TAKEN, StatusTrouble.MESSAGE_REFUSED),
+)
 _NOT_FOUND = (
     *(StatusTrouble.NO_ROUTE, StatusTrouble.SERVICE_NOT_HERE, StatusTrouble.BROKER_NOT_HERE),
     *(StatusTrouble.NOT_TAKEN_THERE, StatusTrouble.UNREAD),
@@ -166,18 +171,10 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.NO_ACCESS: grant_access,
     StatusTrouble.QUEUE_OFF: connection_advice.turn_queue_on,
     StatusTrouble.TARGET_BROKER_OFF: connection_advice.enable_target_broker,
-    StatusTrouble.TARGET_FULL: connection_advice.say_at_target,
-    StatusTrouble.TARGET_DAMAGED: connection_advice.say_at_target,
-    StatusTrouble.NO_MEMORY: connection_advice.say_at_target,
-    StatusTrouble.TARGET_EXCEPTION: connection_advice.say_at_target,
-    StatusTrouble.CONTRACT_NOT_TAKEN: connection_advice.say_at_target,
-    StatusTrouble.LICENSE: connection_advice.say_at_target,
-    StatusTrouble.MESSAGE_REFUSED: connection_advice.say_at_target,
+    **dict.fromkeys(_SAID_THERE, connection_advice.say_at_target),
     StatusTrouble.ID_DIFFERS: connection_advice.renew_id,
     StatusTrouble.DOUBLED_ID: _part_twins,
-    StatusTrouble.SERVICE_GONE: _end_dialogs,
-    StatusTrouble.CONVERSATION_ENDED: _end_dialogs,
-    StatusTrouble.RESTORED: _end_dialogs,
+    **dict.fromkeys((*_OVER, StatusTrouble.RESTORED), _end_dialogs),
     StatusTrouble.UNREAD: connection_advice.read_views,
 }
 """The builders of remedies for troubles where the words of the catalogue are not enough."""
@@ -215,7 +212,8 @@ class StatusAdviser:
         """
         case = results[0].case
         answers = chain(self._make_endpoint(results), self._answer_statuses(results, has_remedy=has_remedy))
-        reported = [answer for answer in answers if answer.remedy not in on_path]
+        shown = {remedy.shown for remedy in on_path}
+        reported = [answer for answer in answers if answer.remedy.shown not in shown]
         silent = [result for result in results if case.is_on_its_way and result.is_unacknowledged]
         if silent and not reported and not has_remedy:
             reported = [CountedRemedy(remedy, len(silent)) for remedy in self._answer_silence(silent)]
@@ -228,8 +226,7 @@ class StatusAdviser:
         first = results[0]
         if first.verdict is None or first.verdict.outcome != Outcome.SENT:
             return
-        unsaid = StatusText(first.status_text.observed_at, None, None)
-        status = self._describe(first, StatusTrouble.NO_ENDPOINT, unsaid)
+        status = self._describe_unsaid(first, StatusTrouble.NO_ENDPOINT)
         if not status.has_no_endpoint(status.instance):
             return
         texts = {result.status_text for result in results}
@@ -277,8 +274,17 @@ class StatusAdviser:
         return remedy_of(self._estate.describe_stuck(case, verdict))
 
     def _answer_silence(self, results: Sequence[MessageResult]) -> list[Remedy]:
-        reported = self._describe(results[0], StatusTrouble.UNREAD, results[0].status_text)
-        return find_silence_remedies(results[0].case, describe_silence(results, reported))
+        status = self._describe_unsaid(results[0], StatusTrouble.CLOSED_BY_OTHER_SIDE)
+        silent = describe_silence(results, status)
+        remedies = find_silence_remedies(results[0].case, silent)
+        is_unexplained = all(remedy.confidence is Confidence.TO_BE_CHECKED for remedy in remedies)
+        if not is_unexplained or has_arrived(silent):
+            return remedies
+        refusal = find_refusal(status)
+        return remedies if refusal is None else [refusal.with_confidence_at_most(Confidence.TO_BE_CHECKED)]
+
+    def _describe_unsaid(self, result: MessageResult, trouble: StatusTrouble) -> ReportedStatus:
+        return self._describe(result, trouble, StatusText(result.status_text.observed_at, None, None))
 
     def _describe(self, result: MessageResult, trouble: StatusTrouble, status_text: StatusText) -> ReportedStatus:
         """Return the facts behind a trouble of a message."""

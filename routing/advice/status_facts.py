@@ -65,9 +65,21 @@ class ReportedStatus:
 
     @property
     def address(self) -> str | None:
-        """The network address of the messages, or None if they stay or it is unknown."""
-        address = None if self.supposed is None else self.supposed.address
-        return address if text.host(address) is not None else None
+        """The network address of the messages, or None if they stay or it is unknown.
+
+        Of a route with a mirror it is the address of the partner that is known to hold the service.
+        """
+        supposed = self.supposed
+        address = None if supposed is None else supposed.address
+        if text.host(address) is None:
+            return None
+        mirror = None if supposed is None else supposed.mirror_address
+        return mirror if mirror is not None and self._holds(mirror) and not self._holds(address) else address
+
+    @property
+    def leads_to_mirror(self) -> bool:
+        """Return True if the route's mirror address is the one at which the service is known to be."""
+        return self.supposed is not None and self.address not in (None, self.supposed.address)
 
     @property
     def scope(self) -> str:
@@ -101,9 +113,7 @@ class ReportedStatus:
 
         An instance with an address has an endpoint: a script that was read creates it.
         """
-        was_read = self.server.was_exported("service_broker_endpoints", instance)
-        has_address = bool(self.estate.instances[instance].own_addresses)
-        return was_read and not has_address and instance not in self.server.endpoints
+        return self.server.has_no_endpoint(instance) and not self.estate.instances[instance].own_addresses
 
     def find_target_instance(self) -> SqlInstance | None:
         """Find the instance that listens at the address. Return None unless there is exactly one."""
@@ -150,6 +160,12 @@ class ReportedStatus:
             for holder in self._holders_of(instance)
         ]
         return targets[0] if len(targets) == 1 else None
+
+    def _holds(self, address: str | None) -> bool:
+        owners = self.estate.network.owners(address or "", self.sender_instance)
+        on_machine = self.estate.find_instance_of_host(address)
+        instances = owners or ([] if on_machine is None else [on_machine])
+        return any(has_id(holder, self.broker) for one in instances for holder in one.holders_of(self.service))
 
     def place_at_target(self) -> RemedyPlace:
         """Return the target's place, with a placeholder for the database if its name is unknown."""

@@ -132,11 +132,12 @@ CAUSES = (
     StatusCause(StatusTrouble.MSDB_BROKER_OFF, (9789,)),
     StatusCause(StatusTrouble.PASSING, (9771, 9780, 9781, 9787, 9788, 9790, 9794, 9797, 9798, 28075)),
     StatusCause(StatusTrouble.NOT_TAKEN_THERE, (9753, 11210, 28017)),
-    StatusCause(StatusTrouble.NO_ENDPOINT, (9666, 9748, 28080)),
+    StatusCause(StatusTrouble.NO_ENDPOINT, (9666, 9748)),
     StatusCause(StatusTrouble.BAD_ADDRESS, (9785,)),
     StatusCause(StatusTrouble.NAME_NOT_RESOLVED, (9783,)),
     StatusCause(StatusTrouble.NAME_NOT_RESOLVED, _CONNECTING, inner=_NAME),
     StatusCause(StatusTrouble.NOTHING_LISTENS, _CONNECTING, inner=_REFUSED),
+    StatusCause(StatusTrouble.NOTHING_LISTENS, (28080,)),
     StatusCause(StatusTrouble.CLOSED_BY_OTHER_SIDE, _CONNECTING, inner=_CLOSED),
     StatusCause(StatusTrouble.CLOSED_BY_OTHER_SIDE, (9642, 9757, 9758, 28028)),
     StatusCause(StatusTrouble.NETWORK_FAILS, (*_CONNECTING, 28071)),
@@ -205,9 +206,11 @@ def find_trouble(number: int | None, text: str | None) -> StatusTrouble | None:
         if find_system_numbers(text).isdisjoint(_OF_CONNECTIONS):
             return StatusTrouble.UNREAD
         number = _CONNECTING[0]
-    named = {number, *find_system_numbers(text), *_find_first(number, text)}
+    wrapped = _find_first(number, text)
+    named = {number, *find_system_numbers(text), *wrapped}
     lowered = text.lower()
-    rows = (row.trouble for row in CAUSES if row.is_of(number, named, lowered))
+    numbers = (number, *(wrapped if number in _WRAPPING else ()))
+    rows = (row.trouble for one in numbers for row in CAUSES if row.is_of(one, named, lowered))
     return next(rows, StatusTrouble.OTHER_NUMBER)
 
 

@@ -51,7 +51,10 @@ END_RISK = (
     " first what is still needed."
 )
 """The risk of ending a conversation."""
-NEW_BROKER_RISK = "NEW_BROKER ends all conversations of the database and deletes their messages."
+NEW_BROKER_RISK = (
+    "NEW_BROKER ends all conversations of the database without a message to the other sides, and deletes their"
+    " messages. It needs the database for itself: WITH ROLLBACK IMMEDIATE rolls back all open transactions."
+)
 """The risk of a new broker instance."""
 TRUST_RISK = "Modules of the database may then act in the whole instance with the rights of its owner."
 """The risk of TRUSTWORTHY."""

@@ -62,11 +62,10 @@ def find_files(paths: Sequence[str]) -> tuple[list[str], ScriptFiles]:
     exports = [path for path in paths if places[path].suffix.lower() not in _SCRIPTS or places[path].is_dir()]
     named = [places[path] for path in paths if path not in exports]
     folders = [places[path] for path in exports if places[path].is_dir()]
-    return exports, ScriptFiles(named, {folder: _list_scripts(folder) for folder in folders})
-
-
-def _list_scripts(folder: Path) -> list[Path]:
-    return [file for file in list_files(folder, []) if file.suffix.lower() in _SCRIPTS]
+    scripts = {
+        folder: [file for file in list_files(folder, []) if file.suffix.lower() in _SCRIPTS] for folder in folders
+    }
+    return exports, ScriptFiles(named, scripts)
 
 
 def no_instance(file: str) -> InputError:

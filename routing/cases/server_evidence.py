@@ -121,6 +121,10 @@ class ServerEvidence:
         """Return the Service Broker endpoint of an instance, or None if none was exported."""
         return self.endpoints.get(instance)
 
+    def has_no_endpoint(self, instance: str) -> bool:
+        """Return True if the export of an instance's endpoints has no Service Broker endpoint."""
+        return self.was_exported("service_broker_endpoints", instance) and instance not in self.endpoints
+
     def queue_of(self, instance: str, database: str | None, service: str | None) -> QueueFacts | None:
         """Return the queue of a service, or None if it was not exported."""
         queues = self._queues.get((instance, collated(database or "")), ())
@@ -413,6 +417,7 @@ class ServerEvidence:
                 row["is_master_key_encrypted_by_server"],
                 row["is_in_standby"],
                 row["source_database_id"],
+                row["owner_name"],
             )
         return facts
 

@@ -53,6 +53,7 @@ class DatabaseFacts(NamedTuple):
     is_key_of_server: bool | None
     is_standby: bool | None
     source_database_id: int | None
+    owner_name: str | None
 
     @property
     def is_closed(self) -> bool:
@@ -89,6 +90,10 @@ class DatabaseFacts(NamedTuple):
     def has_valid_owner(self) -> bool:
         """True if the export shows that its owner is a login of the instance."""
         return self.owner_is_known is True or (self.owner_sid or "").lower() == _OWN_OWNER
+
+    def is_owner_in(self, line: str) -> bool:
+        """Return True if a text has the name of its owner in quotes."""
+        return self.owner_name is not None and f"'{collated(self.owner_name)}'" in collated(line)
 
 
 class EndpointFacts(NamedTuple):

@@ -98,7 +98,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     at = moment_or_none(options.at, "--at") or datetime.now(timezone.utc)
     comparison = _ask(options)
     settings = load(options)
-    against = _load_other(options) if comparison is None else comparison
+    # --set overrides only the first configuration.
+    other = argparse.Namespace(**{**vars(options), "config": options.against, "overrides": []})
+    against = load(other) if comparison is None else comparison
     opening = open_by_choice(settings, options, console)
     place = None
     if options.out is not None:
@@ -133,8 +135,3 @@ def _ask(options: argparse.Namespace) -> Against | None:
     if options.against_version is not None:
         return versions_of(options.against_version)
     return moment_or_none(options.against_time, "--against-time")
-
-
-def _load_other(options: argparse.Namespace) -> Config:
-    """Return the other configuration. ``--set`` overrides only the first one."""
-    return load(argparse.Namespace(**{**vars(options), "config": options.against, "overrides": []}))

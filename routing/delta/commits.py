@@ -87,7 +87,8 @@ def read_marks(commit_infos: Iterable[tuple[int, CommitInfo]]) -> Iterator[Table
             )
         elif commit_mark is None and announced is not None:
             is_next_merge = operation == ERASING and announced.kind == RUN and version == announced_by + 1
-            if is_next_merge or (operation == "RESTORE" and _is_announced(announced, parameters)):
+            is_restored = announced.kind == RESTORE and str(announced.version) == str(parameters.get("version"))
+            if is_next_merge or (operation == "RESTORE" and is_restored):
                 commit_mark, announced = announced, None
         yield TableCommit(version, operation, metadata, commit_mark, _restored_version(operation, parameters))
 
@@ -104,7 +105,3 @@ def _announcement(properties: Any) -> CommitMark | None:
     except (TypeError, ValueError):
         return None
     return read_mark(properties_read.get(ANNOUNCEMENT)) if isinstance(properties_read, dict) else None
-
-
-def _is_announced(announced: CommitMark, parameters: JsonObject) -> bool:
-    return announced.kind == RESTORE and str(announced.version) == str(parameters.get("version"))

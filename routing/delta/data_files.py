@@ -185,20 +185,13 @@ def _limits_of(groups: list[Any], kind: str) -> tuple[str, str] | None:
     least, most = min(group.min_raw for group in groups), max(group.max_raw for group in groups)
     try:
         if kind == "STRING":
-            return _cut(least.decode()), _cut_above(most.decode())
+            first, last = least.decode()[:_CHARACTERS], most.decode()
+            # The last text may be cut, but not be less than the greatest value.
+            return first, last if len(last) <= _CHARACTERS else last[:_CHARACTERS] + _LAST_CHARACTER * 2
         # Whole milliseconds, the last one rounded up.
         return _time_text(least // 1000), _time_text(-(-most // 1000))
     except (UnicodeDecodeError, OverflowError):
         return None
-
-
-def _cut(text: str) -> str:
-    return text[:_CHARACTERS]
-
-
-def _cut_above(text: str) -> str:
-    """Return a text of limited length that is not less than a given one."""
-    return text if len(text) <= _CHARACTERS else text[:_CHARACTERS] + _LAST_CHARACTER * 2
 
 
 def _time_text(millis: int) -> str:

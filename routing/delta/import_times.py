@@ -76,10 +76,6 @@ def begun_at(started_at: datetime | None) -> str:
     return started_at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _in_iso(micros: int) -> str:
-    return f"{time_text(micros).replace(' ', 'T')}Z"
-
-
 def newest_of(rows: Iterable[ReadRow]) -> dict[str, int]:
     """Return for each instance the time of its newest export or script of databases, services or the instance.
 
@@ -105,7 +101,9 @@ def newest_after(newest: Mapping[str, int], instance: str | None, t: int) -> int
 
 def taken_as_now(late: Mapping[str, int]) -> str:
     """Return the sentence on decisions before the newest imports, by instance, with the first five names."""
-    shown = [phrase("%s (%s)", name, _in_iso(late[name])) for name in sorted(late)[:_SHOWN]]
+    shown = [
+        phrase("%s (%s)", name, time_text(late[name]).replace(" ", "T") + "Z") for name in sorted(late)[:_SHOWN]
+    ]
     more = f" and {len(late) - _SHOWN} more" if len(late) > _SHOWN else ""
     return (
         f"the decisions are older than the newest import of databases, services or instances of {', '.join(shown)}"

@@ -186,7 +186,10 @@ def finish(
     whole = {
         **row,
         "table_ids": {**row["table_ids"], **ids},
-        "commit_identities": {**row["commit_identities"], **_without_missing(identities)},
+        "commit_identities": {
+            **row["commit_identities"],
+            **{key: text for key, text in identities.items() if text is not None},
+        },
     }
     if not _record(tables, start, whole):
         raise StorageError.overtaken("runs", tables.place("runs"))
@@ -519,7 +522,3 @@ def _is_of_a_run(table_commit: TableCommit, last: LastRun, places: Collection[st
 
 def _versions(logs: Mapping[str, OutputLog]) -> dict[str, int]:
     return {key: log.version for key, log in logs.items()}
-
-
-def _without_missing(texts: Mapping[str, str | None]) -> dict[str, str]:
-    return {key: text for key, text in texts.items() if text is not None}

@@ -10,12 +10,13 @@ from functools import cache
 
 from routing.config import Config
 from routing.delta.opening import TableOpener
-from routing.errors import join_bounded
+from routing.errors import join_bounded, quote
+from routing.groups import group_pairs
 from routing.importing import import_order, stored_tables
 from routing.importing.catalog import CatalogExport, cover
 from routing.importing.catalog.conversation_rows import reject_without_endpoint
 from routing.importing.catalog.covering import MONITORS, SEEN_VIEWS
-from routing.importing.catalog.views import EVIDENCE
+from routing.importing.catalog.views import EVIDENCE, QUEUE
 from routing.importing.completing import complete_imports, note_events
 from routing.importing.covered_rows import ON, CoveredRows, ImportResult, Unit, line_order, list_some, unit_of
 from routing.importing.history import TableChanges, dialog_changes, instance_rows, present_changes, route_changes
@@ -121,6 +122,7 @@ def _bring_export(
     covered.notes += taken_back.notes
     changes = _changes(covered, stored, dropped, first, taken_back)
     covered.notes += import_order.say_lost(instances_lost if changes.get("routes") else ())
+    _say_copies(store, covered, stored["databases"])
     covered.notes += say_near_names(covered.instances, [*stored["instances"], *stored["databases"]])
     done = ImportResult(dry_run, counted="rows", rejected=covered.rejected, notes=covered.notes)
     for view, rows in export.rows_read.items():
@@ -225,6 +227,24 @@ def _say_what_is_missing(covered: CoveredRows, databases: Sequence[TableRow]) ->
         covered.notes.append(
             f"the table databases does not list {list_some(missing)}: import sys.databases as well"
         )
+
+
+def _say_copies(store: stored_tables.StoredTables, covered: CoveredRows, stored: Sequence[TableRow]) -> None:
+    """Note messages of databases with the id of one on another instance, whose messages are stored too."""
+    rows = [*stored, *covered.rows.get("databases", ())]
+    brokers = {(row["instance_name"], row["name"]): row["service_broker_guid"] for row in rows}
+    by_broker = group_pairs(((unit[1], broker), unit) for unit, broker in brokers.items() if broker is not None)
+    senders = dict.fromkeys(unit_of(row) for row in covered.rows.get("messages", ()))
+    twins = [(unit, twin) for unit in senders for twin in by_broker.get((unit[1], brokers.get(unit)), ())]
+    others = {twin[0] for unit, twin in twins if twin != unit}
+    queues = [row for row in store.rows("imports", {"instance_name": others}) if row["view_or_file"] == QUEUE]
+    exported = {*map(unit_of, queues), *covered.units.get(QUEUE, {})}
+    covered.notes += (
+        f"{quote(unit[0])} and {quote(twin[0])} have messages of one database, {quote(twin[1])}: if these are"
+        " replicas, import only the primary's transmission queue"
+        for unit, twin in twins
+        if twin != unit and twin in exported and (twin not in senders or unit < twin)
+    )
 
 
 def _seen_changes(

@@ -119,7 +119,8 @@ def _phrase_later(last: Mapping[tuple[Unit, str], TableRow], rows: Iterable[Tabl
         if later:
             newest = max(later, key=lambda of: of["exported_at"])
             yield (
-                f"{row['view_or_file']} of {_name_unit(unit_of(row))} is of {format_time(row['exported_at'])}, but"
+                f"{row['view_or_file']} of {', database '.join(filter(None, unit_of(row)))} is of"
+                f" {format_time(row['exported_at'])}, but"
                 f" {newest['view_or_file']} of {format_time(newest['exported_at'])} was imported"
             )
 
@@ -134,10 +135,6 @@ def _subjects(row: TableRow) -> set[str]:
 def is_of_view(row: TableRow) -> bool:
     """Return True if a row of ``imports`` is of a view, and not of a script, which may be called like one."""
     return row["view_or_file"] in VIEWS and row.get("kind") in (None, ImportKind.VIEW)
-
-
-def _name_unit(unit: Unit) -> str:
-    return unit[0] if unit[1] is None else f"{unit[0]}, database {unit[1]}"
 
 
 def find_last(imports: Iterable[TableRow], view: str, unit: Unit) -> datetime | None:

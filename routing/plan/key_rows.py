@@ -245,7 +245,9 @@ class KeyDecider:
         number = self._numbers.get(rows)
         if number is None:
             number = self._numbers[rows] = len(self.timelines)
-            size = _ROW * len(rows) + sum(map(_size_of, choices))
+            size = _ROW * len(rows) + sum(
+                _CHOICE + _ALTERNATIVE * len(choice[_ALTERNATIVES] or ()) for choice in choices
+            )
             self.timelines.append(TimelineRows(rows, size))
         return number
 
@@ -265,7 +267,3 @@ def choice_of(decision: Decision) -> Choice:
     """Return the fields of `CHOICE` for an open message without hops or an address in its service name."""
     search, columns = decision.last, verdict_of(decision, None, None, None).plain()
     return decision.asks, decision.asks_again, search.reads_address, search.end.counts_hops, *columns.values()
-
-
-def _size_of(choice: Choice) -> int:
-    return _CHOICE + _ALTERNATIVE * len(choice[_ALTERNATIVES] or ())

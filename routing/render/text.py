@@ -121,7 +121,8 @@ def _server_lines(server: str | None, statements: Sequence[SqlStatement]) -> Ite
             yield ""
         has_declared |= _declares(statement)
         yield from _comment_lines(statement.purpose)
-        yield from _statement_lines(statement) if is_known else map(_as_comment, _statement_lines(statement))
+        for line in _statement_lines(statement):
+            yield line if is_known or line.startswith("--") else f"-- {line}"
     if server is not None:
         yield "GO"
 
@@ -129,10 +130,6 @@ def _server_lines(server: str | None, statements: Sequence[SqlStatement]) -> Ite
 def _declares(statement: SqlStatement) -> bool:
     """Return True if a statement declares a variable, which a batch can do once."""
     return statement.text.startswith("DECLARE ") or "\nDECLARE " in statement.text
-
-
-def _as_comment(line: str) -> str:
-    return line if line.startswith("--") else f"-- {line}"
 
 
 def _comment_lines(text: str) -> list[str]:

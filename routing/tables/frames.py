@@ -156,7 +156,9 @@ def frame_of(spark: SparkSession, rows: Iterable[ReadRow], schema: Schema) -> Da
     rows = list(rows)
     if rows and has_arrow():
         return spark.createDataFrame(table_of(rows, schema), spark_schema(schema))
-    return spark.createDataFrame([_as_tuple(row, schema) for row in rows], spark_schema(schema))
+    return spark.createDataFrame(
+        [tuple(row.get(field.name) for field in schema) for row in rows], spark_schema(schema)
+    )
 
 
 def frame_of_tuples(spark: SparkSession, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
@@ -183,10 +185,6 @@ def _arrow_of(rows: Iterable[tuple[Any, ...]], schema: Schema) -> pyarrow.Table:
         batches.append(pyarrow.record_batch(arrays, schema=kinds))
     # pyspark cannot find the type of a column without chunks.
     return pyarrow.Table.from_batches(batches, kinds) if batches else kinds.empty_table()
-
-
-def _as_tuple(row: ReadRow, schema: Schema) -> tuple[Any, ...]:
-    return tuple(row.get(field.name) for field in schema)
 
 
 @cache

@@ -132,12 +132,13 @@ def _say_change(change: int) -> str:
 def _say_counts(row: ReadRow, seconds: float) -> Paragraph:
     read, resolved, rejected = (row[f"rows_{name}"] for name in ("read", "resolved", "rejected"))
     rejected_text = f"{rejected:,} rejected"
+    duration = f"{seconds:.1f} s" if seconds < _MANY_SECONDS else format_duration(timedelta(seconds=seconds))
     return Paragraph(
         (
             TonedText(f"run {row['run_id']}", Tone.STRONG),
             f": {count(read, 'message')} read, {resolved:,} resolved, {say_unchanged(row)}",
             TonedText(rejected_text, Tone.BAD) if rejected else rejected_text,
-            f" in {_say_seconds(seconds)}",
+            f" in {duration}",
         )
     )
 
@@ -147,10 +148,6 @@ def say_unchanged(row: ReadRow) -> str:
     withheld = (row["rows_quarantined"] or 0) if row["mode"] != "full" else 0
     numbers = {"still delayed": (row["rows_unchanged"] or 0) - withheld, "in quarantine": withheld}
     return "".join(f"{number:,} {words}, " for words, number in numbers.items() if number)
-
-
-def _say_seconds(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < _MANY_SECONDS else format_duration(timedelta(seconds=seconds))
 
 
 def _run_facts(row: ReadRow) -> Iterator[LabelledFact]:

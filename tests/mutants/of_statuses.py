@@ -22,7 +22,7 @@ MUTANTS = (
     _of_meaning(
         "outer-number-alone",
         "the number that the text of 28005 names says what is wrong",
-        "    named = {number, *find_system_numbers(text), *_find_first(number, text)}\n",
+        "    named = {number, *find_system_numbers(text), *wrapped}\n",
         "    named = {number}\n",
     ),
     _of_meaning(

@@ -11,9 +11,11 @@ from routing import cli
 from routing.advice.remedy import Confidence, Remedy, TroubleKind
 from routing.views.check.checking import check
 from tests.check_texts import print_check
-from tests.exported import GUID, database, endpoint, route, waiting, whole_shop
+from tests.exported import GUID, database, endpoint, export, route, waiting, whole_shop
 from tests.exported_causes import (
     AWAY,
+    BOUND,
+    GROUP,
     QUEUE,
     REFUSED,
     TIMED_OUT,
@@ -336,16 +338,15 @@ def test_an_endpoint_that_listens_on_one_address(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("route_host", "is_named"), [("10.0.0.8", True), ("10.0.0.7", False), ("gate", False)])
-def test_an_endpoint_on_another_ip_address_than_the_route(tmp_path: Path, route_host: str, is_named: bool) -> None:
-    """Nothing but the service leads to the instance: a host name may be that of a forwarder."""
-    shop(tmp_path, REFUSED, 9754, routes=to_stock(f"TCP://{route_host}:4022"))
+@pytest.mark.parametrize("status", [TIMED_OUT, REFUSED])
+@pytest.mark.parametrize(("route_host", "is_led_away"), [("10.0.0.8", True), ("10.0.0.7", False)])
+def test_an_ip_address_that_does_not_answer(
+    tmp_path: Path, route_host: str, is_led_away: bool, status: str
+) -> None:
+    shop(tmp_path, status, 9754, routes=to_stock(f"TCP://{route_host}:4022"))
     target(tmp_path, tcp_endpoints=[{"endpoint_id": 65540, "port": 4022, "ip_address": "10.0.0.7"}])
-    remedy = only_remedy(tmp_path)
-    assert ("LISTENER_IP = ALL" in (remedy.statement or "")) is is_named
-    if is_named:
-        assert remedy.place == ("STOCK", "master")
-        assert remedy.confidence is Confidence.TO_BE_CHECKED
+    statement = "-- USE [Orders];\n-- ALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://10.0.0.7:4022';"
+    assert (only_remedy(tmp_path).statement == statement) is is_led_away
 
 
 def test_a_port_that_another_process_uses(tmp_path: Path) -> None:
@@ -1046,6 +1047,7 @@ def test_the_broker_of_msdb_is_off(tmp_path: Path) -> None:
     [trouble] = check([str(tmp_path)]).troubles
     assert trouble.kind is TroubleKind.BROKER_OFF
     assert trouble.remedy.statement == "USE [master];\nALTER DATABASE [msdb] SET ENABLE_BROKER WITH NO_WAIT;"
+    assert "ALTER DATABASE [msdb] SET ENABLE_BROKER WITH ROLLBACK IMMEDIATE" in trouble.remedy.text
 
 
 def test_without_a_queue_the_brokers_that_are_off_are_troubles(
@@ -1378,18 +1380,19 @@ def test_a_client_that_is_gone_does_not_hide_the_owner(tmp_path: Path) -> None:
     assert "WITH CLEANUP" in cleanup
 
 
-def test_a_database_with_another_id_than_the_server_knows_gets_a_new_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", ["Cannot enable the Service Broker", "The Service Broker"])
+def test_a_broker_that_was_off_for_its_id_is_enabled_before_it_gets_a_new_one(start: str, tmp_path: Path) -> None:
     line = (
-        'The Service Broker in database "Orders" will be disabled because the Service Broker GUID in the database'
-        " (B1E3A5F0) does not match the one in sys.databases (B1E3A5F1)."
+        f'{start} in database "Orders" because the Service Broker GUID in the database (B1E3A5F0) does not match'
+        " the one in sys.databases (B1E3A5F1)."
     )
     off = [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d", is_enabled=0)]
     shop(tmp_path, databases=off, **log(line))
     remedy = only_remedy(tmp_path)
-    assert (
-        remedy.statement == "-- USE [master];\n-- ALTER DATABASE [Orders] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;"
-    )
-    assert "ends all conversations" in (remedy.risk or "")
+    assert remedy.statement == "USE [master];\nALTER DATABASE [Orders] SET ENABLE_BROKER WITH NO_WAIT;"
+    assert "if ENABLE_BROKER fails with error 9776" in remedy.text
+    assert "without a message to the other sides" in (remedy.risk or "")
+    assert "rolls back all open transactions" in (remedy.risk or "")
 
 
 def test_a_user_of_a_dialog_gets_the_certificate_of_its_side(tmp_path: Path) -> None:
@@ -1501,3 +1504,117 @@ def test_the_error_log_is_quoted_for_silent_messages(tmp_path: Path) -> None:
     shop(tmp_path, routes=AWAY)
     target(tmp_path, **log(line))
     assert any(line in action for action in only_remedy(tmp_path).actions)
+
+
+# Partners, certificates and replicas that decide beside the routes.
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "statement"),
+    [
+        (REFUSED, {"state_desc": "STOPPED"}, "ALTER ENDPOINT [MIRB Broker] STATE = STARTED;"),
+        (TIMED_OUT, {"state_desc": "STOPPED"}, "ALTER ENDPOINT [MIRB Broker] STATE = STARTED;"),
+        (TIMED_OUT, None, "-- CREATE ENDPOINT [ServiceBrokerEndpoint]"),
+        (TIMED_OUT, {}, None),
+    ],
+)
+def test_the_partner_with_the_service_answers_for_a_mirror_address(
+    status: str, state: dict[str, Any] | None, statement: str | None, tmp_path: Path
+) -> None:
+    routes = to_stock("TCP://mira:4022", mirror_address="TCP://mirb:4022", broker_instance=BOUND)
+    shop(tmp_path, status, 9754, routes=routes, bound=BOUND)
+    target(tmp_path, "MIRB", service_broker_endpoints=[] if state is None else [broker_endpoint("MIRB", **state)])
+    remedy = only_remedy(tmp_path)
+    assert "TCP://mirb:4022" in remedy.cause
+    assert (statement or "None") in str(remedy.statement)
+
+
+@pytest.mark.parametrize("number", [28080, 9754])
+def test_the_port_of_a_mirroring_endpoint(number: int, tmp_path: Path) -> None:
+    status = "Connection handshake failed. The Service Broker endpoint is not configured. State 3."
+    shop(tmp_path, status if number == 28080 else REFUSED, number, routes=to_stock("TCP://stock:5022"))
+    target(tmp_path)
+    assert "ADDRESS = N'TCP://stock:4022'" in (only_remedy(tmp_path).statement or "")
+
+
+def test_an_error_inside_an_error_of_the_transmission(tmp_path: Path) -> None:
+    text = "An error occurred in dialog transmission: Error: 28054, State: 1. The master key has to exist."
+    shop(tmp_path, text, 9736, routes=AWAY, symmetric_keys={"Orders": []})
+    assert "CREATE MASTER KEY" in (only_remedy(tmp_path).statement or "")
+
+
+@pytest.mark.parametrize(("owner", "is_given"), [("CORP\\jdoe", True), ("CORP\\other", False)])
+def test_the_account_in_the_text_is_the_exported_owner(owner: str, is_given: bool, tmp_path: Path) -> None:
+    text = "Could not obtain information about Windows NT group/user 'CORP\\jdoe', error code 0x5."
+    shop(tmp_path / "status", OWNER.format(text), 28005, routes=AWAY)
+    target(tmp_path / "status", **stored(owner_sid="0x0105", owner_name=owner))
+    remedies = [only_remedy(tmp_path / "status")]
+    line = f"The activated proc '[dbo].[read]' running on queue 'Stock.dbo.StockQueue' output: '{text}'"
+    whole_shop(tmp_path / "log", [])
+    queues = {"Stock": [{**QUEUE, "messages": 40}]}
+    target(tmp_path / "log", **stored(owner_sid="0x0105", owner_name=owner), service_queues=queues, **log(line))
+    remedies += [trouble.remedy for trouble in check([str(tmp_path / "log")]).troubles]
+    for remedy in remedies:
+        assert ("ALTER AUTHORIZATION ON DATABASE::[Stock]" in (remedy.statement or "")) is is_given
+
+
+@pytest.mark.parametrize("kind", ["NO_PRIVATE_KEY", "ENCRYPTED_BY_MASTER_KEY"])
+def test_an_expired_certificate_of_the_other_side_is_installed_from_a_file(kind: str, tmp_path: Path) -> None:
+    expired = certificate("Theirs", "2025-06-01T00:00:00", pvt_key_encryption_type_desc=kind, user_name="Stock")
+    shop(tmp_path, "The security certificate has expired.", 28025, routes=AWAY, certificates={"Orders": [expired]})
+    statement = only_remedy(tmp_path).statement or ""
+    assert ("AUTHORIZATION [Stock] FROM FILE" in statement) is (kind == "NO_PRIVATE_KEY")
+    assert ("AUTHORIZATION [Stock] WITH SUBJECT" in statement) is (kind != "NO_PRIVATE_KEY")
+
+
+def test_messages_that_the_monitor_of_a_queue_does_not_see(tmp_path: Path) -> None:
+    assert "something locks these" in queued(tmp_path, {"state": "INACTIVE"}).cause
+
+
+def test_the_route_back_leads_to_a_secondary_replica(tmp_path: Path) -> None:
+    for name, role in (("SHOP", "PRIMARY"), ("SHOP2", "SECONDARY")):
+        orders = {**database("Orders", "0d0d0d0d"), "group_database_id": GROUP}
+        export(
+            tmp_path,
+            name,
+            databases=[database("msdb", "d4d4d4d4", 4), orders],
+            service_broker_endpoints=[broker_endpoint(name, listener_names="shopag")],
+            routes=AWAY,
+            services={"msdb": [], "Orders": [{"name": "//from"}]},
+            conversation_endpoints={"Orders": [endpoint(1)]},
+            transmission_queue={"Orders": [waiting(1, "//stock")] if role == "PRIMARY" else []},
+            availability_replicas=[{"replica_server_name": name, "role_desc": role, "is_local": 1}],
+        )
+    routes = {"msdb": [route("AutoCreatedLocal")], "Stock": [route("Back", "//from", "TCP://shop2:4022")]}
+    target(tmp_path, routes=routes, conversation_endpoints={"Stock": [endpoint(1, is_initiator=0)]})
+    remedy = only_remedy(tmp_path)
+    assert remedy.place == ("STOCK", "Stock")
+    assert "ALTER ROUTE [Back] WITH ADDRESS = N'TCP://shopag:4022';" in (remedy.statement or "")
+
+
+def test_the_error_log_explains_silent_messages(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY)
+    target(tmp_path, **log(refused(NO_CONNECT.replace("stocksvc", "shopsvc"))))
+    remedy = only_remedy(tmp_path)
+    assert "GRANT CONNECT ON ENDPOINT::[STOCK Broker] TO [CORP\\shopsvc];" in (remedy.statement or "")
+    assert remedy.confidence is Confidence.TO_BE_CHECKED
+
+
+def test_a_status_repeats_no_statement_of_the_path(tmp_path: Path) -> None:
+    shop(tmp_path, "The target service broker is disabled.", 28012, routes=AWAY)
+    target(tmp_path, **stored(is_broker_enabled=0))
+    assert "ENABLE_BROKER" in (only_remedy(tmp_path).statement or "")
+
+
+@pytest.mark.parametrize("status", [TIMED_OUT, CLOSED])
+def test_a_managed_instance_leads_to_the_port_of_another_one(status: str, tmp_path: Path) -> None:
+    managed = [{"engine_edition": 8, "edition": "SQL Azure"}]
+    routes = to_stock("TCP://mi2.abc.database.windows.net:1433")
+    shop(tmp_path, status, 9754, routes=routes, server_properties=managed)
+    assert "N'TCP://mi2.abc.database.windows.net:4022'" in (only_remedy(tmp_path).statement or "")
+
+
+def test_a_name_in_another_domain_than_the_server(tmp_path: Path) -> None:
+    shop(tmp_path, UNNAMED, 9754, routes=to_stock("TCP://stock.old.example:4022"))
+    target(tmp_path, service_broker_endpoints=[broker_endpoint("STOCK", full_name="stock.new.example")])
+    assert "N'tcp://stock.new.example:4022'" in (only_remedy(tmp_path).statement or "")

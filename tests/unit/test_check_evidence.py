@@ -127,6 +127,11 @@ def test_messages_of_a_readable_secondary_are_counted_and_imported_once(
     assert imported.written["messages"]["added"] == counted
     for notes in (done.evidence.log.notes, imported.notes):
         assert any("counted once, at the primary" in note for note in notes) is (counted == 1)
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    for name in ("NODEA", "NODEB"):
+        notes = import_views(no_spark(), config_in(apart), [str(tmp_path / "exports" / name)]).notes
+        assert ("if these are replicas" in " ".join(notes)) is (name == "NODEB")
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ def test_the_owner_of_a_restored_database(inner: int, cause: str, number: int | 
     words, statement = words_and_statements(tmp_path, "//orders", ENQUEUING.format(inner, cause), number)
     assert statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Orders] TO [sa];"
     assert "owner of the database" in words
+    assert ("is not the one in sys.databases" in words) is (inner == 33009)
 
 
 def test_the_owner_in_another_language_and_of_another_database(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import routing
 from routing import cli
 from routing.views.check.checking import check
 from tests.exported import database, export, route
-from tests.exported_causes import AWAY, QUEUE, broker_endpoint, shop, target, to_stock
+from tests.exported_causes import AWAY, QUEUE, TIMED_OUT, broker_endpoint, shop, target, to_stock
 from tests.imports import config_in, import_views, no_spark
 
 pytest.importorskip("deltalake")
@@ -43,6 +43,21 @@ LOST = {"routes": to_stock("TCP://stock:4022")}
 HANDSHAKE = "Connection handshake failed. An unexpected status 87 was returned when trying to send a handshake."
 CLOSED = "An error occurred while receiving data: '64(The specified network name is no longer available.)'."
 CONNECT, QUEUE_ON = "GRANT CONNECT ON ENDPOINT::[SHOP Broker]", "ALTER QUEUE [dbo].[StockQueue]"
+# Views of STOCK beside those of SHOP.
+OFF_THERE = {**SENT, "stock": {"databases": [database("Stock", "5c5c5c5c", is_enabled=0)]}}
+NO_ENDPOINT = {**SENT, "stock": {"service_broker_endpoints": []}}
+REFUSED_THERE = {
+    **SENT,
+    "stock": {
+        "service_queues": None,
+        "error_log": [
+            {
+                "log_date": "2026-01-05T12:10:00",
+                "text": f"Service Broker login attempt failed with error: '{NO_CONNECT}'.  [CLIENT: 10.0.0.1]",
+            }
+        ],
+    },
+}
 # The status, the time of the message, the views of its sender, and the statements in their order.
 SAME = [
     pytest.param((NO_CONNECT, 28034), None, SENT, [CONNECT], id="reported"),
@@ -60,6 +75,9 @@ SAME = [
         for port, status in (("5022", (HANDSHAKE, 28081)), ("1433", (CLOSED, 9755)))
     ),
     pytest.param((), None, SENT, [QUEUE_ON], id="silent"),
+    pytest.param(("The target service broker is disabled.", 28012), None, OFF_THERE, ["ENABLE_BROKER"], id="off"),
+    pytest.param((TIMED_OUT, 9754), None, NO_ENDPOINT, ["CREATE ENDPOINT"], id="no endpoint"),
+    pytest.param((), None, REFUSED_THERE, ["GRANT CONNECT ON ENDPOINT::[STOCK Broker]"], id="log"),
     pytest.param((), None, LOST, ["CREATE"], id="silent and failing further on"),
     pytest.param((), JUST_NOW, SENT, [], id="on its way"),
     pytest.param((), None, HERE, [QUEUE_ON], id="silent on its own instance"),
@@ -77,13 +95,14 @@ def test_exports_give_the_same_remedies_everywhere(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     exports = tmp_path / "exports"
-    shop(exports, *status, **views)
+    there = views.get("stock", {})
+    shop(exports, *status, **{view: rows for view, rows in views.items() if view != "stock"})
     if at is not None:
         queue = exports / "SHOP" / "transmission_queue.jsonl"
         queue.write_text(json.dumps({**json.loads(queue.read_text("utf-8")), "enqueue_time": at}) + "\n", "utf-8")
     if views is not HERE:
         lost: dict[str, Any] = {"services": {"msdb": [], "Stock": []}} if views is LOST else {}
-        target(exports, service_queues=OFF, **lost)
+        target(exports, **{"service_queues": OFF, **lost, **there})
     import_views(no_spark(), config_in(tmp_path), [str(exports)])
     [group] = check([str(exports)]).groups
     remedies = [advice.remedy.as_object() for advice in group.advice]

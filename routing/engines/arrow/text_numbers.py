@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -56,7 +56,9 @@ class TextNumbers:
             sorted({FROM_NETWORK}.union(*(instance.databases for instance in checked.instances.values()))),
             sorted({service for _, service in named.services}),
             sorted({broker for _, broker in named.brokers}),
-            _number_addresses(named.addresses) if checked.has_transport else None,
+            {name: _FIRST_ADDRESS - place for place, name in enumerate(sorted(named.addresses))}
+            if checked.has_transport
+            else None,
         )
 
     def number_instances(self, words: pyarrow.Array) -> pyarrow.Array:
@@ -129,10 +131,6 @@ class TextNumbers:
         return (
             (broker, 0) if broker is not None and (instance, broker) in self.named.brokers else ("", OTHER_BROKER)
         )
-
-
-def _number_addresses(addresses: Collection[str]) -> dict[str, int]:
-    return {address: _FIRST_ADDRESS - place for place, address in enumerate(sorted(addresses))}
 
 
 def _places_among(words: pyarrow.Array, texts: list[str]) -> pyarrow.Array:

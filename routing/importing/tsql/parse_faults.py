@@ -300,7 +300,8 @@ class VariableNames:
                     yield lexeme.row, f"the variable {quote(lexeme.text)} is declared twice", _TWICE
                 declared.add(name)
             elif not (name in declared or self._allows_any or position in self._ignored):
-                number = _NO_TABLE if self._is_table(position) else _NOT_DECLARED
+                is_table = position > 0 and self._lexemes[position - 1].upper in _BEFORE_TABLES
+                number = _NO_TABLE if is_table else _NOT_DECLARED
                 yield lexeme.row, f"the variable {quote(lexeme.text)} is not declared in its batch", number
                 declared.add(name)
 
@@ -313,6 +314,3 @@ class VariableNames:
                 is_end = before and before.kind is LexemeKind.WORD and before.end == lexeme.start
                 if lexeme.text != "@" and not is_end:
                     yield position
-
-    def _is_table(self, position: int) -> bool:
-        return position > 0 and self._lexemes[position - 1].upper in _BEFORE_TABLES

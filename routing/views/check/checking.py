@@ -278,10 +278,10 @@ class Check:
         remedies = [advice.remedy for message_group in self.groups for advice in message_group.advice]
         advised = {(remedy.place, remedy.statement or remedy.cause) for remedy in remedies}
         actions = {action for remedy in remedies for action in remedy.actions}
-        all_troubles = find_troubles(self.evidence.server)
         facts = RemedyFacts(self.estate.instances, server=self.evidence.server)
         # Without a queue, no status of a message names a broker that is off.
-        all_troubles += find_brokers_off(AdviceEstate(facts), in_use_only=self.evidence.has_queue)
+        all_troubles = find_brokers_off(AdviceEstate(facts), in_use_only=self.evidence.has_queue)
+        all_troubles += find_troubles(self.evidence.server)
         # Advice on messages may already quote the line of the error log that shows a trouble.
         allowed = ((trouble, withhold_refused(self.evidence.server, trouble.remedy)) for trouble in all_troubles)
         return [

@@ -209,7 +209,8 @@ def state_cause(group: MessageGroup) -> str:
         # A hop that fails further on comes later.
         return state_status(group, group.trouble)
     if group.kind in (ProblemKind.STUCK, ProblemKind.DROPPED):
-        return _cause_by_rules(group) or _state_reason(group)
+        by_rules = (advice.remedy.cause for advice in group.advice if advice.is_of_routes)
+        return next(by_rules, None) or _state_reason(group)
     if group.trouble is not None:
         return state_status(group, group.trouble)
     if group.kind is ProblemKind.NOT_KNOWN:
@@ -220,10 +221,6 @@ def state_cause(group: MessageGroup) -> str:
         instance = named(group.first.row["instance_name"])
         return f"{instance} has no Service Broker endpoint, and they are for another instance."
     return ""
-
-
-def _cause_by_rules(group: MessageGroup) -> str | None:
-    return next((advice.remedy.cause for advice in group.advice if advice.is_of_routes), None)
 
 
 def _find_reason(group: MessageGroup) -> Reason | None:

@@ -17,7 +17,7 @@ from routing.render.wording import count, format_duration, format_time, printabl
 from routing.rules.timeline import SECOND, moment_of
 from routing.terms import JsonObject
 from routing.views.page.facts import ENDINGS, STUCK, Report
-from routing.views.page.message_cells import UNTOLD, MessageCell, MessageMoment, ReportCube, ShownNames, size_of
+from routing.views.page.message_cells import UNTOLD, MessageCell, MessageMoment, ReportCube, size_of
 
 SHOWN = 200
 """The number of list rows that are shown. Further rows are counted."""
@@ -291,12 +291,10 @@ class TableFiller:
     def name(self, column: str, value: str | None) -> str:
         """Return the displayed name for a value of a column."""
         if column in ("instance", "service") and value is None:
-            return _count_others(column, self.cube.instances if column == "instance" else self.cube.services)
+            names = self.cube.instances if column == "instance" else self.cube.services
+            others = count(names.other_count, f"other {column}")
+            return others if names.names else f"all {count(names.other_count, column)}"
         return _BLANKS[column] if value is None else shown(value)
-
-
-def _count_others(kind: str, names: ShownNames) -> str:
-    return count(names.other_count, f"other {kind}") if names.names else f"all {count(names.other_count, kind)}"
 
 
 @dataclass(frozen=True)

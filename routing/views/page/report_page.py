@@ -184,7 +184,10 @@ def _card_heads(sections: Sequence[PageSection]) -> str:
         for table in tables
         for place, (head, _) in enumerate(table.heads[1:], 2)
     )
-    rules = (f"{','.join(selector)}{{content:{_css_text(head)}}}" for head, selector in selectors.items())
+    rules = (
+        f"{','.join(selector)}{{content:{json.dumps(head + ' ', ensure_ascii=False)}}}"
+        for head, selector in selectors.items()
+    )
     return f"@media screen and (max-width:40rem){{{''.join(rules)}}}\n"
 
 
@@ -193,10 +196,6 @@ def _printed_findings(report: Report) -> str:
     bad = sum(row["severity"] != Severity.INFO for row in report.findings or ())
     hidden = f"#findings tbody tr:nth-child(n+{min(bad, _MOST_PRINTED) + 1})"
     return f"@media print{{{hidden}{{display:none}}}}\n"
-
-
-def _css_text(text: str) -> str:
-    return json.dumps(f"{text} ", ensure_ascii=False)
 
 
 def _as_script(page_filter: PageFilter) -> str:

@@ -92,10 +92,11 @@ def find_change(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) 
         for wrong_group in lane.wrong
         if _observed_facts(wrong_group.answers) == _observed_facts(group.answers)
     )
+    still_predicted = {wrong_group.answers.route_name for wrong_group in lane.wrong}
     before = [
         earlier
         for earlier in lane.correct
-        if _is_predicted(earlier.answers, lane) and earlier.last_at < wrong_since
+        if earlier.answers.route_name in still_predicted and earlier.last_at < wrong_since
     ]
     facts_seen_again = {_observed_facts(later.answers) for later in lane.correct if later.last_at >= wrong_since}
     no_longer_seen = [
@@ -130,11 +131,6 @@ def _observed_facts(answers: GroupAnswers) -> tuple[object, ...]:
 def _differs(right: GroupAnswers, wrong: GroupAnswers) -> bool:
     """Return True if two answers surely differ. An unknown next hop may be equal to any other."""
     return right.seen_outcome is not wrong.seen_outcome or None not in (right.next_hop, wrong.next_hop)
-
-
-def _is_predicted(right: GroupAnswers, lane: ObservedLane) -> bool:
-    """Return True if the tables still predict the earlier correct route for contradicted groups."""
-    return any(right.route_name == wrong_group.answers.route_name for wrong_group in lane.wrong)
 
 
 def find_hidden(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) -> MismatchCause | None:

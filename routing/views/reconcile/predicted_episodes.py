@@ -272,7 +272,9 @@ class JudgedEpisodes:
             self.groups.append(EpisodeGroup(0, 0, since, until, answers))
         self.groups[place].add(EpisodeCount(episodes, observations, since, until))
         self.group_of.append(place)
-        if prediction.broker_instances and episode.service and _shows_pick(episode):
+        # A queue holds the id of the message, not the one that SQL Server picked.
+        is_picked = episode.broker_told is not None and episode.source != TRANSMISSION_QUEUE
+        if prediction.broker_instances and episode.service and is_picked:
             key = (episode.instance, episode.service, prediction.broker_instances)
             picks = self.balanced.setdefault(key, PickedInstances())
             picks.episodes += episodes
@@ -309,8 +311,3 @@ def _prediction_columns(predicted: EpisodePrediction) -> PredictionColumns:
     verdict, (kind, why) = predicted.verdict, predicted.compared
     values: TableRow = dict.fromkeys(_OF_VERDICT) if verdict is None else plain_columns(verdict, _OF_VERDICT)
     return PredictionColumns._make((*values.values(), predicted.picks, str(kind), why))
-
-
-def _shows_pick(episode: ObservedEpisode) -> bool:
-    """Return True if SQL Server picked the observed id. A queue holds the message's own id."""
-    return episode.broker_told is not None and episode.source != TRANSMISSION_QUEUE

@@ -146,7 +146,10 @@ def count_traffic(
     counted = _count_flows(messages, find_end)
     scale = choose_scale(counted, most_services, most_instances)
     points = messages.points(scale.step, scale.services, scale.instances, counted.endings)
-    ordered = sorted((TimePoint(*point) for point in points), key=_place_of_point)
+    ordered = sorted(
+        (TimePoint(*point) for point in points),
+        key=lambda one: (one.at, *map(_text, (one.instance, one.service, one.outcome, one.ending))),
+    )
     return sorted(counted.flows, key=_place_of_flow), MessageSeries(scale.seconds, ordered, counted.last)
 
 
@@ -188,10 +191,6 @@ def _place_of_flow(flow: MessageFlow) -> SortKey:
     place = (flow.instance, flow.database or "", flow.service, flow.outcome, flow.reason or "")
     ends = (flow.ending or "", flow.ending_reason or "", flow.ending_instance or "")
     return (-flow.messages, *place, flow.route or "", flow.address or "", flow.destination_database or "", *ends)
-
-
-def _place_of_point(point: TimePoint) -> SortKey:
-    return (point.at, *map(_text, (point.instance, point.service, point.outcome, point.ending)))
 
 
 def _text(value: str | None) -> tuple[bool, str]:

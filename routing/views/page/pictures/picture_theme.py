@@ -48,7 +48,9 @@ DARK = PicturePalette("#e8ebf0", "#a7b0bd", "#353d49", "#14181f", dict(zip(OUTCO
 def variables(palette: PicturePalette) -> dict[str, str]:
     """Return the colours by their names in style sheets: ``--ink``, ``--outcome-delayed`` and so on."""
     named = {"--ink": palette.ink, "--soft": palette.soft, "--line": palette.line, "--paper": palette.paper}
-    return named | {f"--outcome-{_kebab(name)}": colour for name, colour in palette.outcomes.items()}
+    return named | {
+        f"--outcome-{name.lower().replace('_', '-')}": colour for name, colour in palette.outcomes.items()
+    }
 
 
 def css() -> str:
@@ -144,10 +146,6 @@ def dressed(picture: Picture, description: str) -> Picture:
 def _ordered(shown: Sequence[str]) -> list[str]:
     """Return the outcomes of a legend, best first. Words that are not outcomes have no colour."""
     return [name for name in reversed(OUTCOMES) if name in shown]
-
-
-def _kebab(word: str) -> str:
-    return word.lower().replace("_", "-")
 
 
 # Pictures on the page: drawn here, in the colours of its style sheet.
