@@ -7,7 +7,7 @@ share them.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from operator import or_
 from typing import Any, NamedTuple
 
@@ -138,7 +138,7 @@ class PlanUses:
         return self.asks or self.asks_msdb
 
     def __or__(self, other: PlanUses) -> PlanUses:
-        return PlanUses(*map(or_, astuple(self), astuple(other)))
+        return PlanUses(*map(or_, vars(self).values(), vars(other).values()))
 
 
 @dataclass(frozen=True)
