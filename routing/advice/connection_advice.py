@@ -129,6 +129,8 @@ def start_listening(status: ReportedStatus) -> Remedy:
 def _mend_peer(status: ReportedStatus) -> Remedy | None:
     """Advise on the endpoint at the address if it is missing, stopped, or cannot listen there by its export."""
     peer, cause = status.find_peer_name(), _at(status)
+    # A host refuses connections to an address at which nothing listens: a time-out is the network's.
+    is_refused = status.trouble is StatusTrouble.NOTHING_LISTENS
     if peer is None:
         return None
     if status.has_no_endpoint(peer):
@@ -136,7 +138,7 @@ def _mend_peer(status: ReportedStatus) -> Remedy | None:
         return new_endpoint(RemedyPlace(peer, MASTER), lacking, _NEW_ENDPOINT)
     return (
         server_remedies.start_endpoint(status.server, peer, cause)
-        or server_remedies.listen_on_all(status, peer)
+        or (server_remedies.listen_on_all(status, peer) if is_refused else None)
         or server_remedies.free_endpoint(status.server, peer)
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from routing.advice.address_remedies import (
     ask_for_address,
@@ -69,7 +68,8 @@ def find_remedies(
     )
     remedies = dict.fromkeys(copies)
     for possible_path in path.failing_paths:
-        remedies |= dict.fromkeys(_leave_replicas(possible_path, sent, estate))
+        at_replica = _leave_replica(possible_path, sent, estate)
+        remedies |= {} if at_replica is None else {at_replica: None}
         for stuck, remedy in _remedies_of(possible_path, sent, estate):
             near |= dict.fromkeys(stuck.near_misses)
             remedies[remedy] = None
@@ -177,10 +177,9 @@ def find_unaddressed(path: JudgedPath, estate: AdviceEstate) -> list[Remedy]:
     remedies = []
     for address in path.unread_addresses:
         instance = estate.find_instance_of_host(address)
-        is_open = instance is not None and not instance.own_addresses and not estate.find_other_port(address)
-        if instance is not None and estate.server.has_no_endpoint(instance.name):
+        if instance is None or instance.own_addresses or estate.server.has_no_endpoint(instance.name):
             continue
-        if instance is not None and is_open and text.port(address) not in (None, TSQL_PORT):
+        if not estate.find_other_port(address) and text.port(address) not in (None, TSQL_PORT):
             place, shown = RemedyPlace(instance.name), named(address)
             cause = f"{named(instance.name)} may listen at {shown}, but no address of it is known."
             remedies.append(
@@ -208,15 +207,15 @@ def _part_copies_at(
     return part_copies(estate, reached, sent.from_service or "", sender)
 
 
-def _leave_replicas(possible_path: PossiblePath, sent: MessageCase, estate: AdviceEstate) -> Iterator[Remedy]:
-    """Yield the remedies for routes by which an acknowledgement arrives at a secondary replica."""
-    is_of_return = possible_path.is_return and possible_path.hop_path.ending is Ending.DELIVERED
-    for hop, reached in pairwise(possible_path.hop_path.hops if is_of_return else ()):
-        place = RemedyPlace(hop.instance_name, hop.scope)
-        use = UsedRoute(estate, hop.address, sent.from_service or "", place, hop.route_name)
-        remedy = leave_replica(use, reached.instance_name)
-        if remedy is not None:
-            yield remedy
+def _leave_replica(possible_path: PossiblePath, sent: MessageCase, estate: AdviceEstate) -> Remedy | None:
+    """Return the remedy for a route by which an acknowledgement arrives at a secondary replica."""
+    hops = possible_path.hop_path.hops[-2:]
+    if not possible_path.is_return or possible_path.hop_path.ending is not Ending.DELIVERED or len(hops) < 2:
+        return None
+    hop, reached = hops
+    place = RemedyPlace(hop.instance_name, hop.scope)
+    use = UsedRoute(estate, hop.address, sent.from_service or "", place, hop.route_name)
+    return leave_replica(use, reached.instance_name)
 
 
 def _remedies_of(

@@ -46,10 +46,11 @@ def advise_on_question(
         return AdviceEstate(facts)
 
     paths = [] if followed is None else [path.judged for path in followed.paths]
+    path = paths[0] if len(paths) == 1 else None
     if followed is None:
-        remedies, path = _advise_where_stuck(judged.case, read_estate), None
+        remedies = _advise_where_stuck(judged.case, read_estate)
     else:
-        remedies, path = _advise_on_paths(paths, judged.case, read_estate), paths[0] if len(paths) == 1 else None
+        remedies = _advise_on_paths(paths, judged.case, read_estate)
     verdict = judged.case.verdict
     if status_text is not None and verdict is not None and judged.case.database is not None:
         own_path = path if verdict.outcome in LEAVES else None

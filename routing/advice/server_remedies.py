@@ -312,7 +312,10 @@ def free_endpoint(server: ServerEvidence, instance: str) -> Remedy | None:
 
 
 def lead_to_holder(status: ReportedStatus) -> Remedy | None:
-    """Advise ALTER ROUTE to the instance with the service, if no known instance has the route's address."""
+    """Advise ALTER ROUTE to the instance with the service, if no known instance has the route's address.
+
+    A host name that cannot be resolved may still name the machine of an instance with another address.
+    """
     is_unnamed, peer = status.trouble is StatusTrouble.NAME_NOT_RESOLVED, status.find_peer()
     is_right = peer is not None and (not is_unnamed or status.find_target_instance() is not None)
     if status.supposed is None or status.address is None or status.supposed.mirror_address is not None or is_right:
@@ -324,8 +327,10 @@ def lead_to_holder(status: ReportedStatus) -> Remedy | None:
     if endpoint is not None and endpoint.ip_address == text.host(status.address):
         return None
     chosen = None if holder is None else status.estate.addresses.choose(holder, status.sender_instance)
-    at_holder = None if chosen is None else chosen.written
-    address = at_holder or _find_other_address(status)
+    read = text.host if is_unnamed else text.comparable_address
+    is_other = chosen is not None and read(chosen.written) != read(status.address)
+    at_holder = chosen.written if chosen is not None and is_other else None
+    address = at_holder or (_find_other_address(status) if peer is None else None)
     if is_unnamed:
         why = "The sending server cannot resolve the host name in"
         actions = [f"Correct route {named(status.route)}, or the name in the DNS."]
@@ -340,7 +345,8 @@ def lead_to_holder(status: ReportedStatus) -> Remedy | None:
     elif at_holder is None:
         source = f"Another route for the service leads to {named(address)}."
     else:
-        source = f"The service is in {named(holder)}, which the route does not name by its host and port."
+        what = "The service is in" if peer is None else "The machine is that of"
+        source = f"{what} {named(holder)}, which the route does not name by its host and port."
     return correct_route(
         status.route_place,
         status.route,

@@ -28,7 +28,6 @@ from routing.cases.known_estate import MissingKnowledge, gaps_on
 from routing.cases.message_cases import MessageResult
 from routing.cases.server_facts import TELLS
 from routing.render.phrases import cut, named, quote_log, when
-from routing.rules.estate import SqlInstance
 from routing.rules.judging import JudgedPath
 from routing.rules.timeline import micros_of, moment_of
 from routing.terms import Ending, PathEnd
@@ -101,7 +100,9 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
         return [] if at_address is None else [at_address]
     server = silent.server
     queue, arrived = server.queue_of(*target, silent.service), has_arrived(silent)
-    is_direct = [owner.name for owner in _owners(silent)] == [target.instance] != [silent.instance]
+    is_direct = (
+        [owner.name for owner in silent.list_owners(silent.address)] == [target.instance] != [silent.instance]
+    )
     sent = silent.sender, target, silent.service, silent.from_service
     remedies = (
         leave_replica(silent.on_route, target.instance) if is_direct else None,
@@ -156,7 +157,7 @@ def say_outdated(silent: SilentMessages, instance: str) -> Remedy:
 
 def _look_at_address(silent: SilentMessages) -> Remedy | None:
     """Return the remedy for an address of a secondary replica, a closed database or another instance."""
-    estate, owners, use = silent.estate, _owners(silent), silent.on_route
+    estate, owners, use = silent.estate, silent.list_owners(silent.address), silent.on_route
     without_service = [owner.name for owner in owners if not owner.holders_of(silent.service)]
     at_owners = chain(
         (leave_replica(use, owner.name) for owner in owners),
@@ -203,16 +204,6 @@ def _mend_endpoints(silent: SilentMessages, target: RemedyPlace) -> Remedy | Non
         or start_endpoint(server, target.instance, cause)
         or compare_certificates(server, sender, target.instance)
     )
-
-
-def _owners(silent: SilentMessages) -> list[SqlInstance]:
-    """Return the instances that listen at the address, or else the only one on its machine."""
-    estate = silent.estate
-    if silent.address is None:
-        return []
-    owners = estate.network.owners(silent.address, estate.find_instance(silent.instance))
-    on_machine = None if owners else estate.find_instance_of_host(silent.address)
-    return [*owners, *([] if on_machine is None else [on_machine])]
 
 
 def has_arrived(silent: SilentMessages) -> bool:

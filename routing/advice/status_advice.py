@@ -277,8 +277,9 @@ class StatusAdviser:
         status = self._describe_unsaid(results[0], StatusTrouble.CLOSED_BY_OTHER_SIDE)
         silent = describe_silence(results, status)
         remedies = find_silence_remedies(results[0].case, silent)
-        is_unexplained = all(remedy.confidence is Confidence.TO_BE_CHECKED for remedy in remedies)
-        if not is_unexplained or has_arrived(silent):
+        # Remedies with a risk are those for copies of a database.
+        is_explained = any(remedy.risk or remedy.confidence is not Confidence.TO_BE_CHECKED for remedy in remedies)
+        if is_explained or has_arrived(silent):
             return remedies
         refusal = find_refusal(status)
         return remedies if refusal is None else [refusal.with_confidence_at_most(Confidence.TO_BE_CHECKED)]

@@ -161,11 +161,15 @@ class ReportedStatus:
         ]
         return targets[0] if len(targets) == 1 else None
 
-    def _holds(self, address: str | None) -> bool:
+    def list_owners(self, address: str | None) -> list[SqlInstance]:
+        """Return the instances that listen at an address, or else the only one on its machine."""
         owners = self.estate.network.owners(address or "", self.sender_instance)
-        on_machine = self.estate.find_instance_of_host(address)
-        instances = owners or ([] if on_machine is None else [on_machine])
-        return any(has_id(holder, self.broker) for one in instances for holder in one.holders_of(self.service))
+        on_machine = None if owners else self.estate.find_instance_of_host(address)
+        return [*owners, *([] if on_machine is None else [on_machine])]
+
+    def _holds(self, address: str | None) -> bool:
+        holders = (holder for one in self.list_owners(address) for holder in one.holders_of(self.service))
+        return any(has_id(holder, self.broker) for holder in holders)
 
     def place_at_target(self) -> RemedyPlace:
         """Return the target's place, with a placeholder for the database if its name is unknown."""

@@ -177,15 +177,15 @@ class MessageFollower:
 
     def _follow_once(self, asked: _AskedPath) -> tuple[int, JudgedPath]:
         """Follow a message. Services that no object names share their paths, because they are routed equally."""
-        service, names = asked.message.service, asked.names
+        service, names, hashed = asked.message.service, asked.names, asked.hashed
         is_named = service in self._named_services or text.address_in_name(service) is not None
         place = (*names[:2], *names[3:], asked.message.hops_remaining, id(asked.verdict.decision))
         for picks, remainder, path in () if is_named else self._of_unnamed[place]:
-            if asked.hashed % picks == remainder:
+            if hashed % picks == remainder:
                 return picks, path
         picks, path = self._follow(asked)
         if not is_named:
-            self._of_unnamed[place].append((picks, asked.hashed % picks, path))
+            self._of_unnamed[place].append((picks, hashed % picks, path))
         return picks, path
 
     def _follow(self, asked: _AskedPath) -> tuple[int, JudgedPath]:

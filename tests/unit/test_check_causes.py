@@ -1618,3 +1618,60 @@ def test_a_name_in_another_domain_than_the_server(tmp_path: Path) -> None:
     shop(tmp_path, UNNAMED, 9754, routes=to_stock("TCP://stock.old.example:4022"))
     target(tmp_path, service_broker_endpoints=[broker_endpoint("STOCK", full_name="stock.new.example")])
     assert "N'tcp://stock.new.example:4022'" in (only_remedy(tmp_path).statement or "")
+
+
+@pytest.mark.parametrize(
+    ("columns", "words", "address"),
+    [
+        ({"full_name": "gate.new.example"}, "The machine is that of 'GATE'", "N'tcp://gate.new.example:4022'"),
+        ({"machine_name": None}, "do not show the address of 'GATE'", "N'TCP://<host>:<port>'"),
+    ],
+)
+def test_a_forwarder_with_a_name_that_is_not_resolved(
+    tmp_path: Path, columns: dict[str, Any], words: str, address: str
+) -> None:
+    shop(tmp_path, UNNAMED, 9754, routes=to_stock("TCP://gate.old.example:4022"))
+    target(tmp_path)
+    forwarder = broker_endpoint("GATE", is_message_forwarding_enabled=1, **columns)
+    routes = {"msdb": [route("On", "//stock", "TCP://stock:4022")]}
+    target(tmp_path, "GATE", service_broker_endpoints=[forwarder], routes=routes, services={"msdb": []})
+    remedy = only_remedy(tmp_path)
+    assert words in remedy.cause
+    assert address in (remedy.statement or "")
+
+
+def test_a_timeout_opens_no_endpoint_to_all_addresses(tmp_path: Path) -> None:
+    shop(tmp_path, TIMED_OUT, 9754, routes=AWAY)
+    target(tmp_path, tcp_endpoints=[{"endpoint_id": 65540, "port": 4022, "ip_address": "10.0.0.7"}])
+    assert only_remedy(tmp_path).statement is None
+
+
+def test_a_forwarder_of_acknowledgements_may_be_a_secondary_replica(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY)
+    local = {"msdb": [route("AutoCreatedLocal")]}
+    target(tmp_path, routes={**local, "Stock": [route("Back", "//from", "TCP://gate:4022")]})
+    for name, role in (("GATE", "SECONDARY"), ("GATE2", "PRIMARY")):
+        other = {**database("Other", "0e0e0e0e"), "group_database_id": GROUP}
+        forwarder = broker_endpoint(name, is_message_forwarding_enabled=1, listener_names="gateag")
+        target(
+            tmp_path,
+            name,
+            databases=[database("msdb", "a1a1a1a1", 4), other],
+            service_broker_endpoints=[forwarder],
+            routes={"msdb": [route("On", "//from", "TCP://copy:4022")]},
+            services={"msdb": [], "Other": []},
+            availability_replicas=[{"replica_server_name": name, "role_desc": role, "is_local": 1}],
+        )
+    copied = [database("msdb", "b1b1b1b1", 4), database("Orders", "0d0d0d0d")]
+    services = {"msdb": [], "Orders": [{"name": "//from"}]}
+    target(tmp_path, "COPY", databases=copied, routes=local, services=services)
+    [group] = check([str(tmp_path)]).groups
+    assert [advice.remedy.place.instance for advice in group.advice] == ["COPY", "SHOP"]
+
+
+def test_the_error_log_hides_no_copies(tmp_path: Path) -> None:
+    shop(tmp_path, routes=AWAY)
+    target(tmp_path, **log(refused(NO_CONNECT)))
+    target(tmp_path, "COPY")
+    [group] = check([str(tmp_path)]).groups
+    assert all("one of them is a copy" in advice.remedy.cause for advice in group.advice)
