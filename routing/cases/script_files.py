@@ -108,7 +108,7 @@ def _choose(
             try:
                 runs = should_execute(file, reader.options.variables or {})
                 if runs is False:
-                    why.append(f"{file}: skipped, since its settings say shouldExecute=false")
+                    why.append(f"{file}: skipped, since shouldExecute is false in its settings")
                     continue
                 if isinstance(runs, str):
                     skip(file, f"it is not known whether its settings run it: shouldExecute={runs}")
@@ -221,7 +221,10 @@ def read_scripts(
             # Such as one whose statements all need a value first.
             elif outline is None or not _holds_only_comments(file):
                 raise
-    chosen, outlines = _choose(scripts, reader, unread_scripts, skip)
+    try:
+        chosen, outlines = _choose(scripts, reader, unread_scripts, skip)
+    except OSError as error:
+        raise unreadable_script(str(error.filename), error) from error
     for file in chosen:
         try:
             yield from reader.read(file, outlines[file])

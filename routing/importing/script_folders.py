@@ -88,15 +88,15 @@ def _deployed(path: PurePosixPath) -> str | None:
 
 def _read_plan(text: str) -> list[str]:
     """Return the scripts of a plan in order. That of a change which was reworked later is called NAME@TAG."""
-    names: list[str] = []
-    tag = ""
+    names, last, tag = list[str](), dict[str, int](), ""
     for line in text.splitlines():
-        word = next(iter(line.partition("#")[0].split()), "%")
-        if word.startswith("@"):
-            tag = word
-        elif not word.startswith(("%", "-")):
-            name = word.removeprefix("+")
-            names = [f"{earlier}{tag}" if earlier == name else earlier for earlier in names]
+        name = next(iter(line.partition("#")[0].strip().removeprefix("+").split()), "%")
+        if name.startswith("@"):
+            tag = name
+        elif not name.startswith(("%", "-")):
+            if name in last:
+                names[last[name]] += tag
+            last[name] = len(names)
             names.append(name)
     return names
 
@@ -402,13 +402,12 @@ def arrange(
             notes.append(f"skipped, {which}: {_names(paths, left_out)}")
             remaining = _without(remaining, left_out)
 
-    leave_out("since they undo other scripts (name them to apply them)", list(_find_undo(paths)))
-    leave_out(
-        "tests and samples beside other scripts (name them to apply them)",
-        _find_beside(remaining, folded_name, known_instances),
-    )
     plan, unplanned = _find_plan(folder, remaining)
     leave_out(f"since {_PLAN} does not have them", unplanned)
+    undo = [path for path in _find_undo(remaining) if path not in plan]
+    leave_out("since they undo other scripts (name them to apply them)", undo)
+    beside = [path for path in _find_beside(remaining, folded_name, known_instances) if path not in plan]
+    leave_out("tests and samples beside other scripts (name them to apply them)", beside)
     siblings = [*remaining, *(_within(folder, file) for file in included)]
     of_environments = _find_environments(siblings, folded_name, known_instances)
     environments.update(of_environments.values())

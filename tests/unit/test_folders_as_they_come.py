@@ -76,9 +76,18 @@ def test_a_script_that_its_settings_switch_off_is_not_read(tmp_path: Path) -> No
     assert addresses(done) == ["TCP://a:4022"]
     notes = [note.rpartition("/")[2] for note in done.evidence.log.notes if "shouldExecute" in note]
     assert sorted(notes) == [
-        "V2__b.sql: skipped, since its settings say shouldExecute=false",
+        "V2__b.sql: skipped, since shouldExecute is false in its settings",
         "V3__c.sql: not read, it is not known whether its settings run it: shouldExecute=${prod}",
     ]
+
+
+def test_settings_that_cannot_be_read_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, *_: object) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(InputError, match=r"V1__a\.sql\.conf.*Permission denied"):
+        checked(tmp_path, {"V1__a.sql": ROUTE.format("a"), "V1__a.sql.conf": ""})
 
 
 def test_a_file_that_another_includes_is_read_once(tmp_path: Path) -> None:

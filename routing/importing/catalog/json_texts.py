@@ -155,9 +155,8 @@ def _nested_names(cells: tuple[object, ...]) -> Iterator[tuple[str, ...]]:
     """Yield the names in the objects of a column, as FOR JSON AUTO writes a joined table."""
     if _OBJECTS.isdisjoint(map(type, cells)):
         return
-    for cell in cells:
-        objects = cell if isinstance(cell, list) else [cell]
-        yield from (fold_columns(item) for item in objects if isinstance(item, dict))
+    items = chain.from_iterable(cell if isinstance(cell, list) else [cell] for cell in cells)
+    yield from map(fold_columns, dict.fromkeys(tuple(item) for item in items if isinstance(item, dict)))
 
 
 def _without_objects(cells: tuple[object, ...]) -> tuple[object, ...]:

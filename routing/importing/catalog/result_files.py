@@ -313,12 +313,12 @@ def _refuse_nested(file: str, rows: ResultSet, view: CatalogView | None) -> None
         nested_view = view or views.find_view_by_columns({*rows.columns, *names})
         own_names = [name for name in lacking if nested_view is not None and name in nested_view.own_names]
         if own_names:
-            why = f"the objects below {quote(member)} have columns of it: {', '.join(own_names)}"
+            why = f"the objects below {quote(member)} have columns that its rows lack: {', '.join(own_names)}"
             raise unreadable_file(file, why, "write rows without objects in them, as FOR JSON PATH does")
 
 
 def _say_invisible(sets: Sequence[FoundResultSet]) -> Iterator[str]:
-    """Yield a note on each name with an invisible character, by which names that look equal differ."""
+    """Yield a note on each name with an invisible character, by which names that look equal differ, once."""
     for part in sets:
         rows = part.rows.rows
         for column in (*part.view.added_columns, *views.LONGEST):
@@ -326,7 +326,7 @@ def _say_invisible(sets: Sequence[FoundResultSet]) -> Iterator[str]:
             unseen = {cell: match.group() for cell in texts if (match := UNSEEN.search(cell)) is not None}
             for number, cell in zip(rows.numbers, rows.column(column), strict=True) if unseen else ():
                 if isinstance(cell, str) and cell in unseen:
-                    sign = name_character(unseen[cell])
+                    sign = name_character(unseen.pop(cell))
                     which = f"{column} {quote(cell)}"
                     yield f"{part.file}, row {number}: {which} contains the invisible character {sign}"
 

@@ -62,7 +62,7 @@ _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
 _MARKDOWN_RULE = re.compile(r"^[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _QUOTED_PRINTABLE = re.compile(
-    r"^Content-Transfer-Encoding:[ \t]*quoted-printable|<[a-z]+ [^<>]*=3D", re.IGNORECASE | re.MULTILINE
+    r"^Content-Transfer-Encoding:[ \t]*quoted-printable|<[a-z]+ [a-z-]+=3D", re.IGNORECASE | re.MULTILINE
 )
 _ASCIIDOC = re.compile(r"^\|={3,}[ \t\r]*$", re.MULTILINE)
 # What osql and FreeTDS print before each line that they read, as in 1> 2>

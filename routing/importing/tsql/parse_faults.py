@@ -138,7 +138,8 @@ _HEADING = re.compile(r"#{1,6}(?=\s)")
 _NUMBERED = re.compile(r"[^\W\d_]+ [0-9]+[:.)]")
 # What a template leaves out or repeats is not known, as in Jinja, Go, Handlebars, Octopus and T4.
 _TEMPLATE_BLOCK = re.compile(
-    r"<#(?!=)[^#]*#>|\{%[^{}]*\}?|(?:\{\{[-~]?\s*|#\{)(?:[#/^]|(?:if|else|end|range|with|each|unless)\b)[^{}]*\}\}?"
+    r"<#(?!=)(?:[^#<]|<(?!#)|#(?!>))*#>|<#[@+\s]"
+    r"|\{%[^{}]*\}?|(?:\{\{[-~]?\s*|#\{)(?:[#/^]|(?:if|else|end|range|with|each|unless)\b)[^{}]*\}\}?"
 )
 _BLOCK_NAME = re.compile(r"\{[{%~\s-]*(?P<sign>[#/^]?)(?P<word>[a-z]*)")
 _BLOCK_WORDS = frozenset(["block", "each", "for", "foreach", "if", "macro", "range", "raw", "unless", "with"])

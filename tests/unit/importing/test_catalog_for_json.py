@@ -221,7 +221,7 @@ AUTO = {
 @pytest.mark.parametrize("rows", AUTO.values(), ids=AUTO)
 @pytest.mark.parametrize("name", ["services.json", "result.json"])
 def test_columns_of_a_joined_table_are_refused(tmp_path: Path, rows: object, name: str) -> None:
-    with pytest.raises(ContractError, match=r"objects below .* have columns of it: .*service_queue_id"):
+    with pytest.raises(ContractError, match=r"objects below .* columns that its rows lack: .*service_queue_id"):
         read(tmp_path, name, json.dumps(rows))
 
 

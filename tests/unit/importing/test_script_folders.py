@@ -230,15 +230,15 @@ def test_tests_and_samples_beside_scripts_are_left_out(folder: str) -> None:
 def test_changes_of_sqitch_apply_in_the_order_of_their_plan(tmp_path: Path) -> None:
     plan = (
         "%project=broker\n\nzeta 2024 A # first\n+alpha [zeta] 2024 A\n@v1 2024 A\n-gone 2024\n"
-        "zeta [zeta@v1] 2024 A\n@v2 2024 A\nsub/x 2024 A\n"
+        "zeta [zeta@v1] 2024 A\n@v2 2024 A\n+ sub/x 2024 A\ntests/undo_x 2024 A\n"
     )
     (tmp_path / "db").mkdir()
     (tmp_path / "db" / "sqitch.plan").write_text(plan, encoding="utf-8")
-    names = ["alpha", "other", "sub/x", "zeta", "zeta@v1"]
+    names = ["alpha", "other", "sub/x", "tests/undo_x", "zeta", "zeta@v1"]
     notes: list[str] = []
     files = arrange(tmp_path, [tmp_path / f"db/deploy/{name}.sql" for name in names], None, notes, set())
     assert [file.relative_to(tmp_path / "db/deploy").as_posix() for file in files] == [
-        *("zeta@v1.sql", "alpha.sql", "zeta.sql", "sub/x.sql"),
+        *("zeta@v1.sql", "alpha.sql", "zeta.sql", "sub/x.sql", "tests/undo_x.sql"),
     ]
     assert [note.partition(": ")[0] for note in notes] == ["skipped, since sqitch.plan does not have them"]
 

@@ -155,6 +155,13 @@ def test_names_with_invisible_characters_are_noted(tmp_path: Path) -> None:
     ]
 
 
+def test_an_invisible_character_is_noted_once_for_a_name(tmp_path: Path) -> None:
+    rows = "".join(f"r{number},{number},//a\u00a0b,,,LOCAL,\n" for number in range(3))
+    header = "name,route_id,remote_service_name,broker_instance,lifetime,address,mirror_address"
+    export = read(tmp_path, "routes.csv", f"{header}\n{rows}")
+    assert [note.partition("routes.csv, ")[2][:5] for note in export.notes if "invisible" in note] == ["row 2"]
+
+
 BOXES = {
     "heavy header": (
         "\u250f\u2501\u2533\u2501\u2513\n\u2503 name \u2503 service_id \u2503\n\u2521\u2501\u2547\u2501\u2529\n"
@@ -181,6 +188,12 @@ def test_a_mail_in_quoted_printable_is_refused(tmp_path: Path) -> None:
     table = '<table border=3D"1"><tr><th>name</th></tr><tr><td>//a=3Db</td></tr></table>'
     with pytest.raises(InputError, match="quoted-printable"):
         read(tmp_path, "services.html", table)
+
+
+def test_a_link_with_the_sign_of_quoted_printable_is_read(tmp_path: Path) -> None:
+    link = '<a href="http://stock/?id=3D2F">//a</a>'
+    table = f"<table><tr><th>name</th><th>service_id</th></tr><tr><td>{link}</td><td>9</td></tr></table>"
+    assert names(read(tmp_path, "services.html", table)) == ["//a"]
 
 
 def test_rich_text_is_refused(tmp_path: Path) -> None:

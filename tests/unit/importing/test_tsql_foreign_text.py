@@ -98,6 +98,7 @@ def test_a_file_of_only_foreign_text_is_not_a_script(text: str, line: int, why: 
         (f"{{% if env == 'prod' %}}\n{ROUTE}\n{{%- else %}}\n{ROUTE}\n{{% endif %}}", [1, 3, 5]),
         (f"{{{{- if .Values.prod }}}}\n{ROUTE}\n{{{{- end }}}}", [1, 3]),
         (f"{ROUTE}\n{{{{#each hosts}}}}\n{ROUTE}\n{{{{/each}}}}", [2, 4]),
+        (f"<# Add({', '.join(['name'] * 50)}); #>\n{ROUTE}", [1]),
         (f"#{{if Broker}}\n{ROUTE}\n#{{/if}}", [1, 3]),
     ],
 )
@@ -113,6 +114,7 @@ def test_each_foreign_line_is_named(read: ReadText, text: str, lines: list[int])
         ("{%- for h in hosts -%}\nGO\n{% if h %}", "{% endif %}\nGO\n{% endfor %}"),
         ("{{#each hosts}}", "{{/each}}"),
         ("<# foreach (var host in hosts) { #>", "<# } #>"),
+        ('<#@ template language="C#" #>\nGO\n<# if (name == "#") { #>', "<# } #>"),
         ("{{- range .Hosts }}", "{{- end }}"),
         ("#{if Broker}", "#{/if}"),
     ],
