@@ -81,6 +81,18 @@ def test_a_script_that_its_settings_switch_off_is_not_read(tmp_path: Path) -> No
     ]
 
 
+@pytest.mark.parametrize(
+    ("use", "exported", "is_applied"),
+    [("", "Docs", True), ("USE docs;", "Orders", True), ("USE [Docs]", "Orders", True), ("", "Orders", False)],
+)
+def test_a_folder_of_a_database_holds_no_samples(
+    use: str, exported: str, is_applied: bool, tmp_path: Path
+) -> None:
+    scripts = {"a.sql": PLAIN.format("A"), "Docs/b.sql": f"{use}\nGO\n{PLAIN.format('R')}"}
+    scripts["services.csv"] = f"database_name,name,service_id\n{exported},//a,1\n"
+    assert addresses(checked(tmp_path, scripts)) == ["TCP://h:4022"] * is_applied
+
+
 def test_a_file_that_another_includes_is_read_once(tmp_path: Path) -> None:
     scripts = {
         "sub/R.sql": PLAIN.format("R"),
