@@ -98,6 +98,14 @@ def test_printed_lines_in_any_language_are_not_rows(tmp_path: Path, form: str) -
         assert "the server reports error 916, so the export is incomplete" in why, line
 
 
+@pytest.mark.parametrize("line", ["Routes of HUB, Shop, checked", "Warning: a, b, c", "CPU time = 0 ms, 1 ms, x."])
+def test_a_printed_line_with_as_many_commas_as_columns_is_not_a_route(tmp_path: Path, line: str) -> None:
+    text = f"name,remote_service_name,address\nR,//a,TCP://h:1\nL,,Local\nT,,TRANSPORT\n{line}\n"
+    export = read(tmp_path, "routes.csv", text)
+    assert names(export, "routes") == ["R", "L", "T"]
+    assert [why.endswith("is not an address") for why in rejections_of(export)] == [True]
+
+
 TOOL_ERRORS = [
     *("Timeout expired", "[S0001][916] Line 1: No access", "SQL Error [916] [S0001]: No access", "Error 916: No"),
     *("SQL-Fehler [916] [S0001]: Kein Zugriff", "Invoke-Sqlcmd : No access", "x.y.SQLServerException: No"),
