@@ -18,6 +18,7 @@ from routing.importing.catalog.printed_lines import (
     FixedColumns,
     are_dashes,
     find_columns,
+    find_connection,
     find_database,
     find_error,
     is_remark,
@@ -65,6 +66,7 @@ class _Table:
     """A table that is being read. ``lines`` are not in its result set yet."""
 
     result_set: ResultSet
+    connection: str
     width: int
     is_printed: bool
     padded: bool
@@ -85,7 +87,7 @@ class _TextReader:
         self._tables: list[_Table] = []
         self._table: _Table | None = None
         self._divided: _Table | None = None
-        self._database = DatabaseMark(None)
+        self._database, self._connection = DatabaseMark(None), ""
         self._early: list[tuple[int, str]] = []
         self._is_blank, self._is_first, self._was_error = True, True, False
         self._skipped: int | None = None
@@ -101,6 +103,11 @@ class _TextReader:
         for table in self._tables:
             self._flush(table)
         sets = [table.result_set for table in self._tables]
+        if len({table.connection for table in self._tables}) > 1:
+            why = "lines between result sets name connections to several servers, and no column says"
+            for part in sets:
+                if "instance_name" not in part.columns:
+                    part.reject_all(f"{why} of which instance a row is")
         if not sets and self._view is not None:
             raise unreadable_file(self._file, "it is empty" if self._is_blank else "it has no table with a header")
         if sets:
@@ -141,18 +148,20 @@ class _TextReader:
             self._end_printed()
             return
         self._is_blank = False
+        has_width = self._table is not None and 1 < self._table.width == len(cells)
         if self._begin(line, below):
             self._is_first = False
+        elif not has_width and (connection := find_connection(text)) is not None:
+            self._connection = connection
+            self._leave(DatabaseMark(None))
         elif (error := find_error(text)) is not None:
             self._was_error = True
             self._reject_incomplete(number, f"the server reports error {error}", text)
-        elif was_error and not (self._table is not None and 1 < self._table.width == len(cells)):
+        elif was_error and not has_width:
             # The error's own text.
             pass
         elif (mark := find_database(text)) is not None and self._is_printed_line(cells):
-            self._database = mark
-            self._end_printed()
-            self._divided, self._table = self._table or self._divided, None
+            self._leave(mark)
         elif is_remark(text):
             pass
         elif self._table is not None:
@@ -166,6 +175,12 @@ class _TextReader:
     def _is_printed_line(self, cells: Sequence[str]) -> bool:
         """Return True if a line cannot be a row: it has no cells beside its first, and a table has more."""
         return len(cells) == 1 and (self._table is None or self._table.width > 1 or self._table.fixed is not None)
+
+    def _leave(self, mark: DatabaseMark) -> None:
+        """End the table for the next database or server."""
+        self._database = mark
+        self._end_printed()
+        self._divided, self._table = self._table or self._divided, None
 
     def _end_printed(self) -> None:
         """End a table that a tool has printed; a spreadsheet may have blank lines between its rows."""
@@ -197,14 +212,17 @@ class _TextReader:
             return
         if not self._tables:
             if self._is_separated:
-                self._table = _Table(self._result_set(()), len(cells), is_printed=False, padded=_is_padded(cells))
+                self._table = _Table(
+                    self._result_set(()), self._connection, len(cells), is_printed=False, padded=_is_padded(cells)
+                )
                 self._table.lines.append(line)
                 self._tables.append(self._table)
                 self._is_first = False
             return
         if self._divided is not None and len(cells) > 1:
             result_set = self._result_set(self._divided.result_set.columns)
-            self._table = replace(self._divided, result_set=result_set, lines=[line], texts=SharedTexts())
+            new = replace(self._divided, connection=self._connection, lines=[line], texts=SharedTexts())
+            self._table = replace(new, result_set=result_set)
             self._tables.append(self._table)
             self._divided = None
             return
@@ -285,7 +303,7 @@ class _TextReader:
             return
         has_blanks = len(header) > 1 and all(cell.startswith(" ") for cell in header[1:])
         padded = is_printed or not self._is_separated or has_blanks
-        self._table = _Table(result_set, len(names), is_printed, padded, fixed, header)
+        self._table = _Table(result_set, self._connection, len(names), is_printed, padded, fixed, header)
         self._tables.append(self._table)
 
     def _result_set(self, columns: tuple[str, ...]) -> ResultSet:

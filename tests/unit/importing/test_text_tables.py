@@ -106,6 +106,38 @@ def test_a_printed_line_with_as_many_commas_as_columns_is_not_a_route(tmp_path: 
     assert [why.endswith("is not an address") for why in rejections_of(export)] == [True]
 
 
+CONNECTIONS = [
+    *(
+        "Connecting to {}...",
+        "Verbindung mit {} wird hergestellt...",
+        "Connexion \u00e0 {}...",
+        "Conectando a {}...",
+    ),
+    *(
+        "{} \u306b\u63a5\u7d9a\u3057\u3066\u3044\u307e\u3059...",
+        "\u6b63\u5728\u8fde\u63a5\u5230 {}...",
+        "Server: {}",
+    ),
+    "Sqlcmd: Successfully connected to server '{}'.",
+]
+
+
+@pytest.mark.parametrize("line", CONNECTIONS)
+@pytest.mark.parametrize("host", ["EDGE", "tcp:EDGE,1433", "HUB"])
+def test_results_of_several_servers_in_one_file_are_refused(tmp_path: Path, line: str, host: str) -> None:
+    context, routes = "Changed database context to '{}'.\n", "name,remote_service_name,address\nR,//a,LOCAL\n\n"
+    databases = "Shop", "Shop" if host == "HUB" else "Stock"
+    parts = [
+        f"{line.format(server)}\n{context.format(name)}{routes}"
+        for server, name in zip(("HUB", host), databases, strict=True)
+    ]
+    assert read(tmp_path, "routes.csv", parts[0]).rejected == []
+    # The first result set may be of the server before.
+    for text in ("".join(parts), f"{context.format('A')}{routes}{parts[1]}"):
+        several = ["several servers" in why for why in read(tmp_path, "routes.csv", text).rejected]
+        assert several == ([True, True] if host != "HUB" or text.startswith("Changed") else []), text
+
+
 TOOL_ERRORS = [
     *("Timeout expired", "[S0001][916] Line 1: No access", "SQL Error [916] [S0001]: No access", "Error 916: No"),
     *("SQL-Fehler [916] [S0001]: Kein Zugriff", "Invoke-Sqlcmd : No access", "x.y.SQLServerException: No"),
