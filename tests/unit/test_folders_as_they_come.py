@@ -210,6 +210,14 @@ def test_messages_of_a_broken_queue_count_as_unknown(name: str, text: str, tmp_p
     assert check([str(tmp_path)]).evidence.log.unread_queues == (str(tmp_path / "HUB" / name),)
 
 
+def test_an_object_for_the_handle_of_a_conversation_is_one_refused_row(tmp_path: Path) -> None:
+    message = {"conversation_handle": {"Guid": "x"}, "to_service_name": "//b", "enqueue_time": {}}
+    text = json.dumps([{**message, "message_sequence_number": 0}])
+    write(tmp_path, {**EXPORTS, "HUB/a.json": text, "HUB/b.json": text})
+    log = check([str(tmp_path)], database="Orders").evidence.log
+    assert [" is not a GUID" in why for why in log.rejected] == [True]
+
+
 @pytest.mark.parametrize("name", ["again.txt", "transmission_queue.csv"])
 @pytest.mark.parametrize("target", ["HUB/HUB.txt", "../elsewhere.txt"])
 def test_a_link_to_a_queue_is_unread_unless_its_target_is_read(name: str, target: str, tmp_path: Path) -> None:

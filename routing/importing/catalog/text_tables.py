@@ -358,7 +358,7 @@ class _TextReader:
                 row = _find_clash(twice, names, row) or row
             if self._has_zeros and any("\x00" in cell and len(cell) > 1 for cell in row):
                 row = "it has characters of the code 0, as text in another encoding has"
-            if not self._is_separated and table.fixed is None and not isinstance(row, str):
+            if not self._is_separated and not isinstance(row, str):
                 row = _find_damage(names, row) or row
             if isinstance(row, str):
                 result_set.rejected.append((number, row))
