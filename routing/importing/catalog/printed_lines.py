@@ -15,6 +15,9 @@ _LINE_END = re.compile(r"(?<!\r)\r*\n|\r")
 # SQL Server counts rows in the language of the session, as in (2 Zeile(n) betroffen).
 _REST = r"(?:[^()\d]|\([^()\d]{0,20}\)){0,60}"
 _COUNT = re.compile(rf"[(\uff08]{_REST}\d[\d.,' \u00a0\u202f]{{0,30}}{_REST}[)\uff09]")
+_COUNTED = re.compile(
+    r"row|zeile|ligne|fila|righ?[ae]|linha|строк|sat.r|řádk|rad|wiersz|rij|sor\b|行|列|행", re.IGNORECASE
+)
 # SSMS ends its results with a time, as in Hora de finalización: 2026-01-05T19:00:00.1234567+01:00
 _MOMENT = re.compile(r"[^\d,;|\t]{1,60}[:\uff1a] *\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:[+-]\d\d:\d\d|Z)?")
 _HEADING = re.compile(r"(?:-{2,}|={2,}|\*{2,}|#+) .+ (?:-{2,}|={2,}|\*{2,}|#+)")
@@ -98,9 +101,16 @@ def is_remark(line: str) -> bool:
     )
 
 
+def find_count(line: str) -> int | None:
+    """Return the number of rows that a line counts below a result set; None where it counts none for certain."""
+    text = line.strip()
+    numbers = re.findall(r"\d+", text) if _COUNT.fullmatch(text) and _COUNTED.search(text) else []
+    return int(numbers[0]) if len(numbers) == 1 else None
+
+
 def find_error(line: str) -> str | None:
     """Return the number of the error that a line names, in any language; None where it names none."""
-    match = _ERROR.match(line.strip())
+    match = _ERROR.match(line.strip().replace("\u00a0", " "))
     if match is not None:
         return match.group(1)
     return "of sqlcmd" if _SQLCMD_ERROR.match(line) else None

@@ -19,6 +19,7 @@ from routing.importing.catalog.printed_lines import (
     are_dashes,
     find_columns,
     find_connection,
+    find_count,
     find_database,
     find_error,
     is_remark,
@@ -75,6 +76,8 @@ class _Table:
     lines: list[TextLine] = field(default_factory=list)
     is_all_quoted: bool | None = None
     texts: SharedTexts = field(default_factory=SharedTexts)
+    flushed: int = 0
+    is_counted: bool = False
 
 
 class _TextReader:
@@ -163,7 +166,7 @@ class _TextReader:
         elif (mark := find_database(text)) is not None and self._is_printed_line(cells):
             self._leave(mark)
         elif is_remark(text):
-            pass
+            self._check_count(number, find_count(text))
         elif self._table is not None:
             self._add(self._table, line)
         else:
@@ -186,6 +189,15 @@ class _TextReader:
         """End a table that a tool has printed; a spreadsheet may have blank lines between its rows."""
         if self._table is not None and self._table.is_printed:
             self._table = None
+
+    def _check_count(self, number: int, count: int | None) -> None:
+        """Reject a count of more rows than the table above it has."""
+        table = self._tables[-1] if self._tables else None
+        if table is None or table.is_counted or count is None:
+            return
+        table.is_counted, lines = True, table.flushed + len(table.lines)
+        if lines < count:
+            self._reject(number, f"it counts {count} rows, and the table above it has {lines}: export it again")
 
     def _reject(self, number: int, why: str) -> None:
         rejected = self._tables[-1].result_set.rejected if self._tables else self._early
@@ -222,7 +234,7 @@ class _TextReader:
         if self._divided is not None and len(cells) > 1:
             result_set = self._result_set(self._divided.result_set.columns)
             new = replace(self._divided, connection=self._connection, lines=[line], texts=SharedTexts())
-            self._table = replace(new, result_set=result_set)
+            self._table = replace(new, result_set=result_set, flushed=0, is_counted=False)
             self._tables.append(self._table)
             self._divided = None
             return
@@ -334,6 +346,7 @@ class _TextReader:
     def _flush(self, table: _Table) -> None:
         """Move the lines of a table into its result set, or reject them."""
         lines, table.lines = table.lines, []
+        table.flushed += len(lines)
         if not lines and table.result_set.columns:
             return
         if not table.result_set.columns:

@@ -147,7 +147,7 @@ _BLOCK_BEGINNINGS = ("{", "<", "\ue003", "\ue004")
 """A sign, or the mark of a placeholder in braces."""
 _CODE_BLOCK = "<#"
 """The beginning of a block of T4. Its code is C#, and its braces may enclose the statements below."""
-_OPERATORS = "/*+=&|^"
+_OPERATORS = "+/=*&|^"
 _DEFINING = frozenset(["CREATE", "ALTER", "DROP"])
 _LEAST_WORDS = 4
 _CALLED = 3

@@ -91,7 +91,7 @@ def test_printed_lines_in_any_language_are_not_rows(tmp_path: Path, form: str) -
     for line in CLOSING if form == "tabs" else [*CLOSING, *PRINTED]:
         export = read(tmp_path, "services.txt", f"{grid}\n{line}\n")
         assert (names(export), rejections_of(export)) == (["//orders", "//a b"], []), line
-    for line in ERRORS:
+    for line in (*ERRORS, ERRORS[2].replace(" ", "\u00a0")):
         export = read(tmp_path, "services.txt", f"{grid}\n{line}\nTexto del error.\n")
         assert names(export) == ["//orders", "//a b"], line
         [why] = rejections_of(export)
@@ -104,6 +104,16 @@ def test_a_printed_line_with_as_many_commas_as_columns_is_not_a_route(tmp_path: 
     export = read(tmp_path, "routes.csv", text)
     assert names(export, "routes") == ["R", "L", "T"]
     assert [why.endswith("is not an address") for why in rejections_of(export)] == [True]
+
+
+@pytest.mark.parametrize("line", CLOSING[:8])
+def test_a_count_of_more_rows_than_the_table_has_is_refused(tmp_path: Path, line: str) -> None:
+    for table in (services(ROWS[0]), f"name,service_id\n----,----\n{','.join(ROWS[0][:2])}\n"):
+        # Only the first count below a table is of it.
+        export = read(tmp_path, "services.txt", f"{table}\n{line.replace('2', '1')}\n{line}\n")
+        assert (names(export), export.rejected) == (["//orders"], [])
+        [why] = rejections_of(read(tmp_path, "services.txt", f"{table}\n{line}\n"))
+        assert why.endswith("it counts 2 rows, and the table above it has 1: export it again")
 
 
 CONNECTIONS = [
