@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, takewhile
 from pathlib import Path, PurePosixPath
@@ -131,20 +132,15 @@ def _find_changelogs(folder: Path, scripts: Sequence[PurePosixPath]) -> dict[Pur
     """Return the places of scripts in a folder's changelogs, which include scripts, folders and one another."""
     texts: dict[PurePosixPath, str] = {}
     for file in list_files(folder, []) if scripts and folder.is_dir() else ():
-        if file.suffix.lower() in _CHANGELOGS and is_changelog(file):
-            texts[_within(folder, file)] = file.read_text("utf-8", "replace")
+        # The reader of exports names a file that cannot be opened.
+        with suppress(OSError):
+            if file.suffix.lower() in _CHANGELOGS and is_changelog(file):
+                texts[_within(folder, file)] = file.read_text("utf-8", "replace")
     files: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
     for path in sorted([*texts, *scripts], key=str):
         for place in (path, *path.parents):
             files[place].append(path)
-    included = {
-        changelog: [
-            path
-            for match in _INCLUDED.finditer(_COMMENT.sub("", text))
-            for path in _find_included(changelog, "".join(match.groups("")), files)
-        ]
-        for changelog, text in texts.items()
-    }
+    included = {changelog: list(_find_included(changelog, text, files)) for changelog, text in texts.items()}
     inner = set(chain.from_iterable(included.values()))
     waiting = sorted(texts, key=lambda changelog: (changelog in inner, natural_key(str(changelog))), reverse=True)
     order: dict[PurePosixPath, int] = {}
@@ -157,16 +153,16 @@ def _find_changelogs(folder: Path, scripts: Sequence[PurePosixPath]) -> dict[Pur
 
 
 def _find_included(
-    changelog: PurePosixPath, written: str, files: Mapping[PurePosixPath, list[PurePosixPath]]
-) -> list[PurePosixPath]:
-    """Return the files that a changelog means by a path, which may be relative to any folder above it."""
-    name = PurePosixPath(written.replace("\\", "/").removeprefix("classpath:").lstrip("/"))
-    shorter = [name.relative_to(above) for above in name.parents][::-1]
-    for place in [*(above / name for above in changelog.parents), *shorter] if written.strip("/\\") else ():
-        path = PurePosixPath(normpath(place))
-        if path in files:
-            return [file for file in files[path] if file != changelog]
-    return []
+    changelog: PurePosixPath, text: str, files: Mapping[PurePosixPath, list[PurePosixPath]]
+) -> Iterator[PurePosixPath]:
+    """Yield the files that a changelog includes by paths, which may be relative to any folder above it."""
+    for match in _INCLUDED.finditer(_COMMENT.sub("", text)):
+        written = "".join(match.groups("")).replace("\\", "/").removeprefix("classpath:").lstrip("/")
+        name = PurePosixPath(written)
+        shorter = [name.relative_to(above) for above in name.parents][::-1]
+        places = [*(above / name for above in changelog.parents), *shorter] if written else []
+        found = next((path for path in map(PurePosixPath, map(normpath, places)) if path in files), None)
+        yield from (file for file in files[found] if file != changelog) if found is not None else ()
 
 
 # Scripts that undo other scripts.
