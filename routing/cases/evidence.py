@@ -266,7 +266,10 @@ def weigh(
     named, changes = {str(file) for file in scripts.named}, dict[SubjectKey, dict[str, ScriptStatement]]()
     unread_scripts: list[str] = []
     instances = _known_instances(evidence, options)
-    for instance, script in read_scripts(scripts, instances, options, notes, scripted_at, unread=unread_scripts):
+    databases = {unit[1] for units in covered.units.values() for unit in units if unit[1] is not None}
+    databases.update(row["name"] for row in evidence.rows["databases"])
+    known = instances, options, notes, scripted_at
+    for instance, script in read_scripts(scripts, *known, unread=unread_scripts, databases=databases):
         # Statements on subjects that were not exported count as if they had always applied.
         evidence = _apply(
             evidence, script, instance, partial(_is_exported, evidence, instance, _spelling(evidence))

@@ -363,18 +363,19 @@ def _without_copies(result_sets: Sequence[FoundResultSet], notes: list[str]) -> 
     parts = [part for part in result_sets if _HANDLE in part.rows.columns and len(part.rows.rows)]
     times = {part.file: _time_of(part.file) for part in parts}
     parts.sort(key=lambda part: (times[part.file], part.file), reverse=True)
+    # JSON may have an object for a handle.
+    handles = {id(part): list(map(str, part.rows.rows.column(_HANDLE))) for part in parts}
     first_by_key: dict[object, FoundResultSet] = {}
     left_out: dict[int, str] = {}
     for part in sorted(parts, key=lambda part: len(Path(part.file).parts)):
-        first = first_by_key.setdefault((part.view.name, *part.rows.rows.column(_HANDLE)), part)
+        first = first_by_key.setdefault((part.view.name, *handles[id(part)]), part)
         if first is not part and have_equal_rows([first.rows, part.rows]):
             left_out[id(part)] = f"it has the same rows as {first.file}"
     newest_by_handle: dict[object, FoundResultSet] = {}
     for part in parts:
         if id(part) in left_out or not any(_lacks(part, name) for name in part.view.added_columns):
             continue
-        keys = [(part.view.name, handle) for handle in part.rows.rows.column(_HANDLE)]
-        others = [newest_by_handle.setdefault(key, part) for key in keys]
+        others = [newest_by_handle.setdefault((part.view.name, handle), part) for handle in handles[id(part)]]
         newer = next((other for other in others if other is not part), part)
         if times[newer.file] > times[part.file] or _folder_of(newer.file) != _folder_of(part.file):
             left_out[id(part)] = f"{newer.file} is newer and has the same conversations"

@@ -13,7 +13,7 @@ from routing.errors import InputError, join_bounded, quote
 from routing.importing.import_faults import OtherFileError, UnopenedFileError, unreadable_file
 from routing.importing.import_files import list_files, on_this_disk
 from routing.importing.other_dialects import find_dialect
-from routing.importing.script_folders import arrange, refuse_unknown, should_execute
+from routing.importing.script_folders import arrange, find_used, refuse_unknown, should_execute
 from routing.importing.spelling import NameSpelling, say_servers
 from routing.importing.sql_projects import SUFFIX as _PROJECT
 from routing.importing.tsql.script_reader import (
@@ -104,6 +104,7 @@ def _choose(
         dialects: dict[str, list[str]] = defaultdict(list)
         own_outlines: _Outlines = {}
         why: list[str] = []
+        databases = set(reader.databases)
         for file in files:
             try:
                 runs = should_execute(file, reader.options.variables or {})
@@ -124,13 +125,15 @@ def _choose(
                 dialects[dialect].append(str(file))
             else:
                 own_outlines[file] = replace(outline, text="")
+                databases |= find_used(outline.text)
         notes += [
             f"skipped, since they are scripts for {name}: {join_bounded(files, 'file')}"
             for name, files in dialects.items()
         ]
         alone = _leave_included_out(own_outlines, notes)
         included = own_outlines.keys() - set(alone)
-        arranged = arrange(folder, alone, environment, why, environments, reader.known_instances, included)
+        names = reader.known_instances, included, databases
+        arranged = arrange(folder, alone, environment, why, environments, *names)
         notes += why
         if not arranged:
             unread += why
@@ -189,14 +192,15 @@ def read_scripts(
     scripted_at: datetime | None = None,
     instance: str | None = None,
     unread: list[str] | None = None,
+    databases: Collection[str] = (),
 ) -> Iterator[tuple[str, ReadScript]]:
     """Yield scripts with their instances, in the order of the files. A script for several instances is split.
 
     A batch belongs to the first instance that exists: of its ``:connect``, of ``instance``, of a folder with the
     name of one in ``known_instances``, or of ``--instance``. Times are as in `read_file`. ``notes`` gets the
     skipped files of folders, and servers with almost known names. ``unread`` gets those of them that hold more
-    than comments, and those of folders of which no script is read. Raises InputError if a script has no instance,
-    or if a named file is not a script.
+    than comments, and those of folders of which no script is read. Folders may have names of ``databases``. Raises
+    InputError if a script has no instance, or if a named file is not a script.
     """
     unread_scripts = [] if unread is None else unread
 
@@ -206,7 +210,7 @@ def read_scripts(
         if why != _NO_STATEMENT:
             unread_scripts.append(sentence)
 
-    reader = _ScriptReader(known_instances, options, notes, scripted_at)
+    reader = _ScriptReader(known_instances, options, notes, scripted_at, databases)
     for file in scripts.named:
         outline = None
         try:
@@ -282,6 +286,7 @@ class _ScriptReader:
     options: FileOptions
     notes: list[str]
     scripted_at: datetime | None
+    databases: Collection[str]
 
     def outline(self, file: Path) -> ScriptOutline:
         """Return a file's outline. Raises InputError."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from routing.importing.import_files import FilePlace
 
 _ARCHIVE = b"PK\x03\x04"
 _START = 4096
+_ROOT = "databaseChangeLog"
 _CHANGELOG = "a Liquibase changelog in {}: `liquibase update-sql` writes the SQL of it"
 _NOTEBOOK = "a notebook: save the T-SQL of its cells to a .sql file"
 _RICH_TEXT = "rich text: save T-SQL as plain text (.sql), and export views as CSV"
@@ -33,6 +35,12 @@ def other_format_of(path: FilePlace) -> str | None:
     return find_other_format(path.name, data, start)
 
 
+def is_changelog(file: Path) -> bool:
+    """Return whether a file begins like a changelog of Liquibase. Raises OSError."""
+    with file.open("rb") as opened:
+        return _ROOT in opened.read(_START).decode("utf-8", "replace")
+
+
 def find_other_format(name: str, data: bytes, text: str) -> str | None:
     """Return a sentence on the format of a file, or None if it may be a script."""
     suffix = next((ending for ending in _BY_SUFFIX if name.lower().endswith(ending)), None)
@@ -44,16 +52,16 @@ def find_other_format(name: str, data: bytes, text: str) -> str | None:
     rich_text = find_rich_text(start)
     if rich_text is not None:
         return rich_text
-    is_changelog = "databaseChangeLog" in start
+    has_changes = _ROOT in start
     if _YAML.match(start):
         return f"it is {_CHANGELOG.format('YAML')}"
     if _XML.match(start):
-        return f"it is {_CHANGELOG.format('XML') if is_changelog else 'XML'}"
+        return f"it is {_CHANGELOG.format('XML') if has_changes else 'XML'}"
     if _OBJECT.match(start) is None:
         return None
     return (
         f"it is {_CHANGELOG.format('JSON')}"
-        if is_changelog
+        if has_changes
         else (f"it is {_NOTEBOOK}" if '"cells"' in start else None)
     )
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, takewhile
 from pathlib import Path, PurePosixPath
+from posixpath import normpath
 
 from routing.errors import InputError, join_bounded, quote
+from routing.importing.import_files import list_files
+from routing.importing.other_formats import is_changelog
 from routing.importing.tsql.vocabulary import VARIABLE, name_of_variable
 
 # The order: natural, by the parts of a path. Tools with an order of their own have ranks before it.
@@ -83,7 +87,7 @@ def _deployed(path: PurePosixPath) -> str | None:
     return None if deployment is None else deployment["when"].lower()
 
 
-# Sqitch applies changes in the order of its plan.
+# Sqitch applies changes in the order of its plan, and Liquibase in that of its changelogs.
 
 
 def _read_plan(text: str) -> list[str]:
@@ -115,6 +119,50 @@ def _find_plan(
         names = _read_plan((folder / deploy.parent / _PLAN).read_text("utf-8", "replace"))
         places |= {deploy / f"{name}.sql": len(places) + place for place, name in enumerate(names)}
     return places, [path for path in chain.from_iterable(tops.values()) if path not in places]
+
+
+_CHANGELOGS = frozenset([".xml", ".yaml", ".yml", ".json"])
+_COMMENT = re.compile(r"<!--(?:[^-]|-(?!->))*(?:-->|\Z)|^[ \t]*#.*", re.MULTILINE)
+_INCLUDED = re.compile(
+    r"""\b(?:file|path)["']?[ \t]*[:=][ \t]*(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'<>,{}]+))""", re.IGNORECASE
+)
+
+
+def _find_changelogs(folder: Path, scripts: Sequence[PurePosixPath]) -> dict[PurePosixPath, int]:
+    """Return the places of scripts in a folder's changelogs, which include scripts, folders and one another."""
+    texts: dict[PurePosixPath, str] = {}
+    for file in list_files(folder, []) if scripts and folder.is_dir() else ():
+        # The reader of exports names a file that cannot be opened.
+        with suppress(OSError):
+            if file.suffix.lower() in _CHANGELOGS and is_changelog(file):
+                texts[_within(folder, file)] = file.read_text("utf-8", "replace")
+    files: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
+    for path in sorted([*texts, *scripts], key=str):
+        for place in (path, *path.parents):
+            files[place].append(path)
+    included = {changelog: list(_find_included(changelog, text, files)) for changelog, text in texts.items()}
+    inner = set(chain.from_iterable(included.values()))
+    waiting = sorted(texts, key=lambda changelog: (changelog in inner, natural_key(str(changelog))), reverse=True)
+    order: dict[PurePosixPath, int] = {}
+    while waiting:
+        path = waiting.pop()
+        if path not in order:
+            order[path] = len(order)
+            waiting += reversed(included.get(path, []))
+    return {path: place for path, place in order.items() if path not in texts}
+
+
+def _find_included(
+    changelog: PurePosixPath, text: str, files: Mapping[PurePosixPath, list[PurePosixPath]]
+) -> Iterator[PurePosixPath]:
+    """Yield the files that a changelog includes by paths, which may be relative to any folder above it."""
+    for match in _INCLUDED.finditer(_COMMENT.sub("", text)):
+        written = "".join(match.groups("")).replace("\\", "/").removeprefix("classpath:").lstrip("/")
+        name = PurePosixPath(written)
+        shorter = [name.relative_to(above) for above in name.parents][::-1]
+        places = [*(above / name for above in changelog.parents), *shorter] if written else []
+        found = next((path for path in map(PurePosixPath, map(normpath, places)) if path in files), None)
+        yield from (file for file in files[found] if file != changelog) if found is not None else ()
 
 
 # Scripts that undo other scripts.
@@ -197,13 +245,21 @@ _BESIDE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_USED = re.compile(r"^[ \t]*USE[ \t]+(?:\[([^\]\n]+)\]|\"([^\"\n]+)\"|([\w$]+))", re.IGNORECASE | re.MULTILINE)
+
+
+def find_used(text: str) -> set[str]:
+    """Return the databases that a script names in ``USE`` at the beginning of a line."""
+    return {"".join(match.groups("")) for match in _USED.finditer(text)}
+
 
 def _find_beside(
-    paths: Sequence[PurePosixPath], environment: str | None, instances: Collection[str]
+    paths: Sequence[PurePosixPath], environment: str | None, owners: Collection[str]
 ) -> list[PurePosixPath]:
     """Return the scripts in folders of tests, samples and pages, unless all scripts are in such folders.
 
-    A folder ``test`` beside one of another environment is an environment.
+    A folder ``test`` beside one of another environment is an environment. Folders of ``owners``, instances
+    and databases, are of none.
     """
     common_folder = _count_common_folders(paths)
     names = {
@@ -217,7 +273,7 @@ def _find_beside(
         folder
         for folder, name in names.items()
         if _BESIDE.fullmatch(name) or (name == _TEST != environment and folder.parent not in others)
-        if name not in instances
+        if name not in owners
     }
     found = [path for path in paths if beside.intersection(path.parents)]
     return found if len(found) < len(paths) else []
@@ -385,11 +441,13 @@ def arrange(
     environments: set[str],
     instances: Collection[str] = (),
     included: Collection[Path] = (),
+    databases: Collection[str] = (),
 ) -> list[Path]:
     """Return the scripts of a folder to apply, in order. ``notes`` gets the skipped ones with the reason.
 
     Only scripts for ``environment`` are applied. ``environments`` gets all environments of the folder. Folders
     with the names of ``instances`` are not of environments. Scripts that others ``included`` are siblings too.
+    Folders with the names of ``databases`` hold no tests or samples.
     """
     paths = {_within(folder, file): file for file in files}
     known_instances = {name.casefold() for name in instances}
@@ -403,10 +461,12 @@ def arrange(
             remaining = _without(remaining, left_out)
 
     plan, unplanned = _find_plan(folder, remaining)
+    plan |= _find_changelogs(folder, remaining)
     leave_out(f"since {_PLAN} does not have them", unplanned)
     undo = [path for path in _find_undo(remaining) if path not in plan]
     leave_out("since they undo other scripts (name them to apply them)", undo)
-    beside = [path for path in _find_beside(remaining, folded_name, known_instances) if path not in plan]
+    known_names = {*known_instances, *map(str.casefold, databases)}
+    beside = [path for path in _find_beside(remaining, folded_name, known_names) if path not in plan]
     leave_out("tests and samples beside other scripts (name them to apply them)", beside)
     siblings = [*remaining, *(_within(folder, file) for file in included)]
     of_environments = _find_environments(siblings, folded_name, known_instances)

@@ -90,6 +90,18 @@ def test_settings_that_cannot_be_read_are_named(tmp_path: Path, monkeypatch: pyt
         checked(tmp_path, {"V1__a.sql": ROUTE.format("a"), "V1__a.sql.conf": ""})
 
 
+@pytest.mark.parametrize(
+    ("use", "exported", "is_applied"),
+    [("", "Docs", True), ("USE docs;", "Orders", True), ("USE [Docs]", "Orders", True), ("", "Orders", False)],
+)
+def test_a_folder_of_a_database_holds_no_samples(
+    use: str, exported: str, is_applied: bool, tmp_path: Path
+) -> None:
+    scripts = {"a.sql": PLAIN.format("A"), "Docs/b.sql": f"{use}\nGO\n{PLAIN.format('R')}"}
+    scripts["services.csv"] = f"database_name,name,service_id\n{exported},//a,1\n"
+    assert addresses(checked(tmp_path, scripts)) == ["TCP://h:4022"] * is_applied
+
+
 def test_a_file_that_another_includes_is_read_once(tmp_path: Path) -> None:
     scripts = {
         "sub/R.sql": PLAIN.format("R"),
@@ -205,6 +217,14 @@ LIST = "conversation_handle : 1\nto_service_name     : //b\ntransmission_status 
 def test_messages_of_a_broken_queue_count_as_unknown(name: str, text: str, tmp_path: Path) -> None:
     write(tmp_path, {**EXPORTS, f"HUB/{name}": text})
     assert check([str(tmp_path)]).evidence.log.unread_queues == (str(tmp_path / "HUB" / name),)
+
+
+def test_an_object_for_the_handle_of_a_conversation_is_one_refused_row(tmp_path: Path) -> None:
+    message = {"conversation_handle": {"Guid": "x"}, "to_service_name": "//b", "enqueue_time": {}}
+    text = json.dumps([{**message, "message_sequence_number": 0}])
+    write(tmp_path, {**EXPORTS, "HUB/a.json": text, "HUB/b.json": text})
+    log = check([str(tmp_path)], database="Orders").evidence.log
+    assert [" is not a GUID" in why for why in log.rejected] == [True]
 
 
 @pytest.mark.parametrize("name", ["again.txt", "transmission_queue.csv"])

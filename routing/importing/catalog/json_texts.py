@@ -28,6 +28,8 @@ NO_OBJECT = "it is not a JSON object"
 _NO_VALUE = (ValueError, RecursionError)
 _AT_ONCE = 1_000
 _OBJECTS = frozenset((dict, list))
+_COLLECTION = frozenset(["value", "Count"])
+"""The members that ConvertTo-Json of Windows PowerShell writes for a wrapped collection."""
 
 
 class ClashingObject(str):
@@ -203,12 +205,12 @@ def value_of(line: str) -> object:
 
 
 def unwrapped(value: object) -> list[object] | None:
-    """Return the rows of ``FOR JSON …, ROOT('name')``; None for anything else."""
-    if isinstance(value, dict) and len(value) == 1:
-        (rows,) = value.values()
-        if isinstance(rows, list) and all(isinstance(row, (dict, ClashingObject)) for row in rows):
-            return rows
-    return None
+    """Return the rows of ``FOR JSON …, ROOT('name')`` or of a collection of PowerShell; None for anything else."""
+    if not isinstance(value, dict) or not (len(value) == 1 or value.keys() == _COLLECTION):
+        return None
+    rows = next(iter(value.values())) if len(value) == 1 else value["value"]
+    is_rows = isinstance(rows, list) and all(isinstance(row, (dict, ClashingObject)) for row in rows)
+    return rows if is_rows and value.get("Count", rows) in (rows, len(rows)) else None
 
 
 def _values(text: str, arrays: list[int]) -> Iterator[object]:

@@ -15,6 +15,9 @@ _LINE_END = re.compile(r"(?<!\r)\r*\n|\r")
 # SQL Server counts rows in the language of the session, as in (2 Zeile(n) betroffen).
 _REST = r"(?:[^()\d]|\([^()\d]{0,20}\)){0,60}"
 _COUNT = re.compile(rf"[(\uff08]{_REST}\d[\d.,' \u00a0\u202f]{{0,30}}{_REST}[)\uff09]")
+_COUNTED = re.compile(
+    r"row|zeile|ligne|fila|righ?[ae]|linha|строк|sat.r|řádk|rad|wiersz|rij|sor\b|行|列|행", re.IGNORECASE
+)
 # SSMS ends its results with a time, as in Hora de finalización: 2026-01-05T19:00:00.1234567+01:00
 _MOMENT = re.compile(r"[^\d,;|\t]{1,60}[:\uff1a] *\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:[+-]\d\d:\d\d|Z)?")
 _HEADING = re.compile(r"(?:-{2,}|={2,}|\*{2,}|#+) .+ (?:-{2,}|={2,}|\*{2,}|#+)")
@@ -26,6 +29,8 @@ _ERROR = re.compile(
     rf"(?:[^\W\d_]{{1,20}}[:\uff1a] ?)?[^\W\d_]{{1,20}}\.? ?(\d{{1,10}}|0x[0-9A-Fa-f]+){_COMMA}"
     rf"[^\d,\uff0c、]{{1,40}}\d{{1,3}}{_COMMA}[^\d,\uff0c、]{{1,40}}\d{{1,3}}(?!\d)"
 )
+_ELLIPSES = ("...", "\u2026")
+_LONGEST_LINE = 200
 _SQLCMD_ERROR = re.compile(r"Sqlcmd: ")
 # The forms of DataGrip, DBeaver, FreeTDS, ODBC, PowerShell, Java, Python and Go, of a query without an end, and of
 # tools that show only the first rows.
@@ -65,6 +70,22 @@ _CERTAIN = re.compile(
 )
 
 
+# SSMS and sqlcmd tell which server :connect reached, as in Connecting to HUB... and Verbindung mit HUB wird ...
+_CONNECT = re.compile(
+    r"connect|connex|conness|cone[ctx]|verbind|подключ|соедин|połącz|bağlan|připoj|anslut|接続|连接|連接|連線|연결",
+    re.IGNORECASE,
+)
+_CONNECTED = re.compile(
+    r"sqlcmd ?: .{0,80}(?:success|erfolgreich|réussi|correct|[eéê]xito|sucesso|riuscit|успешно|正常|成功|성공)",
+    re.IGNORECASE,
+)
+_SERVER = re.compile(
+    r"[-=*#\s]{0,80}(?:sql )?(?:server|servidor|serveur|сервер|サーバー|服务器|伺服器|서버|instan(?:ce|z|cia|za))"
+    r"(?:[ -]?name)?\s?[:\uff1a=]\s?(?P<name>\S{1,128}?)[-=*#\s]{0,80}",
+    re.IGNORECASE,
+)
+
+
 def lines_of(text: str) -> list[str]:
     """Split a text at the line ends that tools write: others, such as U+2028, may be part of a value."""
     # Nearly all texts have one kind of line end, which is split far faster.
@@ -80,12 +101,29 @@ def is_remark(line: str) -> bool:
     )
 
 
+def find_count(line: str) -> int | None:
+    """Return the number of rows that a line counts below a result set; None where it counts none for certain."""
+    text = line.strip()
+    numbers = re.findall(r"\d+", text) if _COUNT.fullmatch(text) and _COUNTED.search(text) else []
+    return int(numbers[0]) if len(numbers) == 1 else None
+
+
 def find_error(line: str) -> str | None:
     """Return the number of the error that a line names, in any language; None where it names none."""
-    match = _ERROR.match(line.strip())
+    match = _ERROR.match(line.strip().replace("\u00a0", " "))
     if match is not None:
         return match.group(1)
     return "of sqlcmd" if _SQLCMD_ERROR.match(line) else None
+
+
+def find_connection(line: str) -> str | None:
+    """Return what identifies the connection that a line announces, or the server that it names, else None."""
+    text = line.strip()
+    server = _SERVER.fullmatch(text)
+    is_announced = text.endswith(_ELLIPSES) and len(text) < _LONGEST_LINE and _CONNECT.search(text)
+    if server is None and not is_announced and _CONNECTED.match(text) is None:
+        return None
+    return text.casefold() if server is None else server["name"].casefold()
 
 
 def is_tool_error(line: str) -> bool:

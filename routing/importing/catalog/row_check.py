@@ -22,15 +22,18 @@ _INTEGERS = (
     *("first_out_of_order_sequence", "last_out_of_order_sequence", "last_out_of_order_frag"),
     "source_database_id",
 )
+_ADDRESS = re.compile(r"(?i:local|transport)/*|.*//.*", re.DOTALL).fullmatch
 _FLAGS = ("is_conversation_error", "is_end_of_dialog", "is_system")
 _REQUIRED = frozenset(("route_id", "service_id"))
 _UNREAD: dict[str, tuple[Callable[[str], object], str]] = {
     **dict.fromkeys(_INTEGERS, (_NUMBER, "a number")),
     **dict.fromkeys(_FLAGS, (is_flag, "0 or 1")),
+    # SQL Server has no route with another one.
+    "address": (_ADDRESS, "an address"),
     # A column without a name has numbers of rows, or an expression such as DB_NAME().
     "": (_NUMBER, "the number of a row"),
 }
-"""The columns that no table takes, but whose values tell a row from a printed line."""
+"""The columns whose values tell a row from a printed line, though no table takes them or takes any text."""
 _BY_KIND: dict[CellKind, Callable[[str], object]] = {
     CellKind.GUID: _GUID,
     CellKind.INTEGER: _NUMBER,

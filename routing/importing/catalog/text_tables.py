@@ -18,6 +18,8 @@ from routing.importing.catalog.printed_lines import (
     FixedColumns,
     are_dashes,
     find_columns,
+    find_connection,
+    find_count,
     find_database,
     find_error,
     is_remark,
@@ -65,6 +67,7 @@ class _Table:
     """A table that is being read. ``lines`` are not in its result set yet."""
 
     result_set: ResultSet
+    connection: str
     width: int
     is_printed: bool
     padded: bool
@@ -73,6 +76,8 @@ class _Table:
     lines: list[TextLine] = field(default_factory=list)
     is_all_quoted: bool | None = None
     texts: SharedTexts = field(default_factory=SharedTexts)
+    flushed: int = 0
+    is_counted: bool = False
 
 
 class _TextReader:
@@ -85,7 +90,7 @@ class _TextReader:
         self._tables: list[_Table] = []
         self._table: _Table | None = None
         self._divided: _Table | None = None
-        self._database = DatabaseMark(None)
+        self._database, self._connection = DatabaseMark(None), ""
         self._early: list[tuple[int, str]] = []
         self._is_blank, self._is_first, self._was_error = True, True, False
         self._skipped: int | None = None
@@ -101,6 +106,11 @@ class _TextReader:
         for table in self._tables:
             self._flush(table)
         sets = [table.result_set for table in self._tables]
+        if len({table.connection for table in self._tables}) > 1:
+            why = "lines between result sets name connections to several servers, and no column says"
+            for part in sets:
+                if "instance_name" not in part.columns:
+                    part.reject_all(f"{why} of which instance a row is")
         if not sets and self._view is not None:
             raise unreadable_file(self._file, "it is empty" if self._is_blank else "it has no table with a header")
         if sets:
@@ -141,20 +151,22 @@ class _TextReader:
             self._end_printed()
             return
         self._is_blank = False
+        has_width = self._table is not None and 1 < self._table.width == len(cells)
         if self._begin(line, below):
             self._is_first = False
+        elif not has_width and (connection := find_connection(text)) is not None:
+            self._connection = connection
+            self._leave(DatabaseMark(None))
         elif (error := find_error(text)) is not None:
             self._was_error = True
             self._reject_incomplete(number, f"the server reports error {error}", text)
-        elif was_error and not (self._table is not None and 1 < self._table.width == len(cells)):
+        elif was_error and not has_width:
             # The error's own text.
             pass
         elif (mark := find_database(text)) is not None and self._is_printed_line(cells):
-            self._database = mark
-            self._end_printed()
-            self._divided, self._table = self._table or self._divided, None
+            self._leave(mark)
         elif is_remark(text):
-            pass
+            self._check_count(number, find_count(text))
         elif self._table is not None:
             self._add(self._table, line)
         else:
@@ -167,10 +179,25 @@ class _TextReader:
         """Return True if a line cannot be a row: it has no cells beside its first, and a table has more."""
         return len(cells) == 1 and (self._table is None or self._table.width > 1 or self._table.fixed is not None)
 
+    def _leave(self, mark: DatabaseMark) -> None:
+        """End the table for the next database or server."""
+        self._database = mark
+        self._end_printed()
+        self._divided, self._table = self._table or self._divided, None
+
     def _end_printed(self) -> None:
         """End a table that a tool has printed; a spreadsheet may have blank lines between its rows."""
         if self._table is not None and self._table.is_printed:
             self._table = None
+
+    def _check_count(self, number: int, count: int | None) -> None:
+        """Reject a count of more rows than the table above it has."""
+        table = self._tables[-1] if self._tables else None
+        if table is None or table.is_counted or count is None:
+            return
+        table.is_counted, lines = True, table.flushed + len(table.lines)
+        if lines < count:
+            self._reject(number, f"it counts {count} rows, and the table above it has {lines}: export it again")
 
     def _reject(self, number: int, why: str) -> None:
         rejected = self._tables[-1].result_set.rejected if self._tables else self._early
@@ -197,14 +224,17 @@ class _TextReader:
             return
         if not self._tables:
             if self._is_separated:
-                self._table = _Table(self._result_set(()), len(cells), is_printed=False, padded=_is_padded(cells))
+                self._table = _Table(
+                    self._result_set(()), self._connection, len(cells), is_printed=False, padded=_is_padded(cells)
+                )
                 self._table.lines.append(line)
                 self._tables.append(self._table)
                 self._is_first = False
             return
         if self._divided is not None and len(cells) > 1:
             result_set = self._result_set(self._divided.result_set.columns)
-            self._table = replace(self._divided, result_set=result_set, lines=[line], texts=SharedTexts())
+            new = replace(self._divided, connection=self._connection, lines=[line], texts=SharedTexts())
+            self._table = replace(new, result_set=result_set, flushed=0, is_counted=False)
             self._tables.append(self._table)
             self._divided = None
             return
@@ -285,7 +315,7 @@ class _TextReader:
             return
         has_blanks = len(header) > 1 and all(cell.startswith(" ") for cell in header[1:])
         padded = is_printed or not self._is_separated or has_blanks
-        self._table = _Table(result_set, len(names), is_printed, padded, fixed, header)
+        self._table = _Table(result_set, self._connection, len(names), is_printed, padded, fixed, header)
         self._tables.append(self._table)
 
     def _result_set(self, columns: tuple[str, ...]) -> ResultSet:
@@ -316,6 +346,7 @@ class _TextReader:
     def _flush(self, table: _Table) -> None:
         """Move the lines of a table into its result set, or reject them."""
         lines, table.lines = table.lines, []
+        table.flushed += len(lines)
         if not lines and table.result_set.columns:
             return
         if not table.result_set.columns:
@@ -340,7 +371,7 @@ class _TextReader:
                 row = _find_clash(twice, names, row) or row
             if self._has_zeros and any("\x00" in cell and len(cell) > 1 for cell in row):
                 row = "it has characters of the code 0, as text in another encoding has"
-            if not self._is_separated and table.fixed is None and not isinstance(row, str):
+            if not self._is_separated and not isinstance(row, str):
                 row = _find_damage(names, row) or row
             if isinstance(row, str):
                 result_set.rejected.append((number, row))

@@ -148,6 +148,8 @@ _BLOCK_BEGINNINGS = ("{", "<", "\ue003", "\ue004")
 """A sign, or the mark of a placeholder in braces."""
 _CODE_BLOCK = "<#"
 """The beginning of a block of T4. Its code is C#, and its braces may enclose the statements below."""
+_OPERATORS = "+/=*&|^"
+_DEFINING = frozenset(["CREATE", "ALTER", "DROP"])
 _LEAST_WORDS = 4
 _CALLED = 3
 _ENDS_OF_SENTENCES = (".", ":", "!", "?")
@@ -161,8 +163,8 @@ def find_foreign_text(tokens: LexemeList) -> list[TextFault]:
     for row, character in tokens.invisible:
         name = name_character(character)
         reasons_by_row.setdefault(row, f"SQL Server cannot parse the invisible character {name} here")
-    for lexeme in tokens.lexemes:
-        why = _judge_lexeme(tokens, lexeme)
+    for index, lexeme in enumerate(tokens.lexemes):
+        why = _judge_lexeme(tokens, lexeme) or _judge_operator(tokens.lexemes, index)
         if why is not None:
             reasons_by_row.setdefault(lexeme.row, why)
     return [TextFault(row, why) for row, why in sorted(reasons_by_row.items())]
@@ -199,6 +201,17 @@ def _judge_lexeme(tokens: LexemeList, lexeme: Lexeme) -> str | None:
         return None
     name = name_character(typographic.group())
     return f"SQL Server cannot parse the typographic character {name} here"
+
+
+def _judge_operator(lexemes: Sequence[Lexeme], index: int) -> str | None:
+    """Return why an operator without one of its operands, as Oracle's line with a slash, cannot be parsed."""
+    sign = lexemes[index]
+    if index == 0 or sign.kind is not LexemeKind.SIGN or sign.text not in _OPERATORS:
+        return None
+    begins = _is_sign(lexemes[index - 1], ";")
+    following = lexemes[index + 1] if index + 1 < len(lexemes) else None
+    ends = following is None or _is_sign(following, ";") or following.upper in _DEFINING
+    return f"SQL Server cannot parse {quote(sign.text)} here" if begins or (ends and sign.text != "*") else None
 
 
 def _judge_first_line(tokens: LexemeList, first: Lexeme) -> str | None:

@@ -255,7 +255,7 @@ def test_invalid_rows_are_rejected_and_others_are_read(tmp_path: Path) -> None:
 good,NULL,LOCAL,NULL
 no address,NULL,NULL,NULL
 bad time,next week,LOCAL,NULL
-too,many,NULL,LOCAL,NULL
+too,many,cells,LOCAL,NULL
 also good,,TCP://x:1,
 """
     export = read(tmp_path, "routes.csv", text)

@@ -64,11 +64,12 @@ def test_the_test_chunks_end_at_difficult_places() -> None:
         ("services.json", f'{{"services":{WHOLE}}}'),
         ("services.json", WHOLE[1:-1]),
         ("services.json", json.dumps(ROWS, indent=4)),
+        ("services.json", json.dumps({"value": ROWS, "Count": len(ROWS)}, indent=4)),
         ("services.json", "".join(json.dumps(row) + "\n" for row in ROWS)),
     ],
     ids=[
         *("whole", "chunks", "CRLF", "header and dashes", "-W", "SSMS text", "SSMS grid", "SSMS grid with header"),
-        *("SSMS one cell", "ROOT", "WITHOUT_ARRAY_WRAPPER", "pretty", "lines"),
+        *("SSMS one cell", "ROOT", "WITHOUT_ARRAY_WRAPPER", "pretty", "PowerShell", "lines"),
     ],
 )
 def test_each_form_gives_the_same_rows(tmp_path: Path, name: str, text: str) -> None:
@@ -214,6 +215,7 @@ def test_roots_of_several_databases_are_refused(tmp_path: Path) -> None:
 AUTO = {
     "a joined table": [{"name": "//a", "service_id": 5, "q": [{"service_queue_id": 9}]}],
     "the outer table": [{"database": "Shop", "s": [{"name": "//a", "service_id": 5, "service_queue_id": 9}]}],
+    "a collection with another number of objects": {"value": [{"name": "//a", "service_queue_id": 5}], "Count": 2},
     "an object": {"name": "//a", "s": {"service_id": 5, "service_queue_id": 9}},
 }
 

@@ -243,6 +243,32 @@ def test_changes_of_sqitch_apply_in_the_order_of_their_plan(tmp_path: Path) -> N
     assert [note.partition(": ")[0] for note in notes] == ["skipped, since sqitch.plan does not have them"]
 
 
+XML = "<databaseChangeLog>{}</databaseChangeLog>"
+INCLUDES = [
+    {"all.yaml": "databaseChangeLog:\n- include:\n    file: z.sql\n#   file: b.sql\n- include: {file: a.sql}\n"},
+    {"all.json": '{"databaseChangeLog": [{"include": {"file": "z.sql"}}, {"include": {"file": "a.sql"}}]}'},
+    {"x/all.xml": XML.format('<include file="../z.sql"/><!-- file="b.sql" --><sqlFile path=\'sub\\a.sql\'/>')},
+    {
+        "all.xml": XML.format('<include file="classpath:db/x/b.xml"/><include file="src/db/a.xml"/>'),
+        "a.xml": XML.format('<include file="a.sql"/><include file="x/b.xml"/>'),
+        "x/b.xml": XML.format('<includeAll path="../y/"/>'),
+        "y/z.sql": "",
+    },
+]
+
+
+@pytest.mark.parametrize("changelogs", INCLUDES)
+def test_scripts_of_liquibase_apply_in_the_order_of_the_changelog(
+    tmp_path: Path, changelogs: dict[str, str]
+) -> None:
+    names = ["a.sql", "b.sql", "y/z.sql" if len(changelogs) > 1 else "z.sql"]
+    for name, text in changelogs.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    files = arrange(tmp_path, [tmp_path / name for name in names], None, [], set())
+    assert [file.name for file in files] == ["z.sql", "a.sql", "b.sql"]
+
+
 def test_an_included_script_shows_that_its_sibling_is_of_an_environment() -> None:
     notes: list[str] = []
     main, test = TOP / "main.sql", TOP / "routes/test.sql"

@@ -91,11 +91,61 @@ def test_printed_lines_in_any_language_are_not_rows(tmp_path: Path, form: str) -
     for line in CLOSING if form == "tabs" else [*CLOSING, *PRINTED]:
         export = read(tmp_path, "services.txt", f"{grid}\n{line}\n")
         assert (names(export), rejections_of(export)) == (["//orders", "//a b"], []), line
-    for line in ERRORS:
+    for line in (*ERRORS, ERRORS[2].replace(" ", "\u00a0")):
         export = read(tmp_path, "services.txt", f"{grid}\n{line}\nTexto del error.\n")
         assert names(export) == ["//orders", "//a b"], line
         [why] = rejections_of(export)
         assert "the server reports error 916, so the export is incomplete" in why, line
+
+
+@pytest.mark.parametrize("line", ["Routes of HUB, Shop, checked", "Warning: a, b, c", "CPU time = 0 ms, 1 ms, x."])
+def test_a_printed_line_with_as_many_commas_as_columns_is_not_a_route(tmp_path: Path, line: str) -> None:
+    text = f"name,remote_service_name,address\nR,//a,TCP://h:1\nL,,Local\nT,,TRANSPORT\n{line}\n"
+    export = read(tmp_path, "routes.csv", text)
+    assert names(export, "routes") == ["R", "L", "T"]
+    assert [why.endswith("is not an address") for why in rejections_of(export)] == [True]
+
+
+@pytest.mark.parametrize("line", CLOSING[:8])
+def test_a_count_of_more_rows_than_the_table_has_is_refused(tmp_path: Path, line: str) -> None:
+    for table in (services(ROWS[0]), f"name,service_id\n----,----\n{','.join(ROWS[0][:2])}\n"):
+        # Only the first count below a table is of it.
+        export = read(tmp_path, "services.txt", f"{table}\n{line.replace('2', '1')}\n{line}\n")
+        assert (names(export), export.rejected) == (["//orders"], [])
+        [why] = rejections_of(read(tmp_path, "services.txt", f"{table}\n{line}\n"))
+        assert why.endswith("it counts 2 rows, and the table above it has 1: export it again")
+
+
+CONNECTIONS = [
+    *(
+        "Connecting to {}...",
+        "Verbindung mit {} wird hergestellt...",
+        "Connexion \u00e0 {}...",
+        "Conectando a {}...",
+    ),
+    *(
+        "{} \u306b\u63a5\u7d9a\u3057\u3066\u3044\u307e\u3059...",
+        "\u6b63\u5728\u8fde\u63a5\u5230 {}...",
+        "Server: {}",
+    ),
+    "Sqlcmd: Successfully connected to server '{}'.",
+]
+
+
+@pytest.mark.parametrize("line", CONNECTIONS)
+@pytest.mark.parametrize("host", ["EDGE", "tcp:EDGE,1433", "HUB"])
+def test_results_of_several_servers_in_one_file_are_refused(tmp_path: Path, line: str, host: str) -> None:
+    context, routes = "Changed database context to '{}'.\n", "name,remote_service_name,address\nR,//a,LOCAL\n\n"
+    databases = "Shop", "Shop" if host == "HUB" else "Stock"
+    parts = [
+        f"{line.format(server)}\n{context.format(name)}{routes}"
+        for server, name in zip(("HUB", host), databases, strict=True)
+    ]
+    assert read(tmp_path, "routes.csv", parts[0]).rejected == []
+    # The first result set may be of the server before.
+    for text in ("".join(parts), f"{context.format('A')}{routes}{parts[1]}"):
+        several = ["several servers" in why for why in read(tmp_path, "routes.csv", text).rejected]
+        assert several == ([True, True] if host != "HUB" or text.startswith("Changed") else []), text
 
 
 TOOL_ERRORS = [
@@ -253,6 +303,7 @@ def test_framed_tables_are_read(tmp_path: Path, name: str, form: str) -> None:
         ("```sql\n" + services() + "```\n", ["//orders", "//a b"]),
         ("<table border=0>\n <col width=64>\n <tr><td>name</td></tr><tr><td>//a</td></tr></table>", ["//a"]),
         ("+-----+----------+\n|name |service_id|\n+-----+----------+\n|//a..|1|\n|//b...|2|\n", ["//a.."]),
+        ("name service_id\n---- ----------\n//a.. 1\n//b... 2\n", ["//a.."]),
         ("\ufeffname,service_id\n//a,1\n\ufeff//b,2\n", ["//a", "//b"]),
         ("name,service_id\n//a,1\n\x1a", ["//a"]),
         ("name,service_id\n//a,1\n\x1aname,service_id\n//b,1\n\x1a", []),
@@ -268,6 +319,7 @@ def test_framed_tables_are_read(tmp_path: Path, name: str, form: str) -> None:
             "fence",
             "Excel's HTML",
             "Spark cut a name off",
+            "PowerShell cut a name off",
             "two files in one",
             "end of a file of DOS",
             "two files of DOS in one",

@@ -60,6 +60,10 @@ FAULTS: dict[int, list[str]] = {
         "BEGIN WHILE 1 = 1 END",
         "SELECT 1 IF 1 = 1 BEGIN PRINT 'x' END ELSE",
         "CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 4022)",
+        f"{ROUTE};\n/\nDROP ROUTE r;",
+        "PRINT 'x'\n/\nDROP ROUTE r",
+        "PRINT 'x';\n/",
+        "EXEC p 1 +",
     ],
     111: [
         "CREATE VIEW v AS SELECT 1 a",
