@@ -28,8 +28,9 @@ from routing.advice.stuck_messages import AdviceEstate
 from routing.advice.transport_remedies import find_transport_errors
 from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK, STATUSES
 from routing.cases.server_evidence import ServerEvidence
-from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount, Grants
+from routing.cases.server_facts import EndpointCount, Grants
 from routing.groups import group_pairs
+from routing.importing.catalog.covering import CLOSED, CONVERSING, IN_ERROR
 from routing.lint.lint_estate import is_users
 from routing.render.phrases import cut, join_words, named, quote_log
 from routing.render.wording import count
