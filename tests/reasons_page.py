@@ -142,7 +142,6 @@ TABLES = {
     "| reason | number | meaning | what to do |": reason_rows,
     "| topic | numbers |": topic_rows,
     "| number | reason | answer |": agreement_rows,
-    "| number | what is wrong | what to do |": status_rows,
     "| reason | condition | what to do |": case_rows,
 }
 """The tables of the page by their headers."""

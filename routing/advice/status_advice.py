@@ -35,7 +35,10 @@ TRIES_AGAIN = (
     "Wait, and export the queue again: SQL Server tries again by itself, after 4, 8, 16, 32 and then every 64"
     " seconds."
 )
-_OVER = (StatusTrouble.SERVICE_GONE, StatusTrouble.CONVERSATION_ENDED)
+_OVER = (
+    *(StatusTrouble.SERVICE_GONE, StatusTrouble.CONVERSATION_ENDED, StatusTrouble.LIFETIME_OVER),
+    StatusTrouble.KEY_LOST,
+)
 _SAID_THERE = (
     *(StatusTrouble.TARGET_FULL, StatusTrouble.TARGET_DAMAGED, StatusTrouble.NO_MEMORY, StatusTrouble.LICENSE),
     *(StatusTrouble.TARGET_EXCEPTION, StatusTrouble.CONTRACT_NOT_TAKEN, StatusTrouble.MESSAGE_REFUSED),
