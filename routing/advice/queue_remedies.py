@@ -49,7 +49,7 @@ def turn_on(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, serv
         f"Queue {named(queue.name)} of service {named(service)} is off.",
         (
             "First find the cause in the program that receives from it: five rollbacks turn the queue off.",
-            *(quote_log(target.instance, line) for line in _find_failures(server, target, queue)[:1]),
+            *(quote_log(target.instance, line) for line in find_failures(server, target, queue)[:1]),
             "Then turn the queue on.",
         ),
         _alter(queue, "STATUS = ON"),
@@ -73,7 +73,7 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
     holds = f"Queue {named(queue.name)} of {named(target.database)} holds"
     holds += " messages" if queue.messages is None else f" {count(queue.messages, 'message')}"
     if queue.activation and queue.is_activated is not False:
-        if queue.messages is None and not _find_failures(server, target, queue):
+        if queue.messages is None and not find_failures(server, target, queue):
             return None
         return _mend_activation(server, target, queue, holds)
     if queue.messages is None:
@@ -116,7 +116,7 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
     if facts is not None and facts.is_broker_on is False:
         # The broker is a trouble of its own, and then no queue starts its procedure.
         return None
-    lines = _find_failures(server, target, queue)
+    lines = find_failures(server, target, queue)
     if lines:
         acting = _mend_context(server, target, queue, lines[0])
         if acting is not None:
@@ -188,7 +188,8 @@ def _grant(queue: QueueFacts, line: str) -> str | None:
     return f"GRANT {denied['permission']} ON {'.'.join(part or '[<name>]' for part in parts)} TO {user};"
 
 
-def _find_failures(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -> Sequence[str]:
+def find_failures(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -> Sequence[str]:
+    """Return the lines of the error log on failures of the procedure that a queue starts."""
     names = (f".{queue.name}'", f"'{queue.name}'", f".{queue.name}]")
     return [line for line in server.log_lines(target.instance, _ACTIVATED) if any(name in line for name in names)]
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER
+from routing.advice.client_services import QUERY_NOTIFICATION
 from routing.advice.database_remedies import open_holder
 from routing.advice.remedy import Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.stuck_messages import StuckMessage
@@ -22,7 +23,6 @@ from routing.rules.locating import has_id
 from routing.rules.text import OTHER_BROKER
 from routing.terms import MSDB, Reason
 
-QUERY_NOTIFICATION = "sqlquerynotificationservice"
 EVENT_NOTIFICATION = "eventnotificationservice"
 # WITH CLEANUP, since the other side does not answer any more.
 _END_ALL = (

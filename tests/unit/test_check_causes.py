@@ -1080,6 +1080,34 @@ def test_dialogs_whose_messages_wait_are_no_leak(tmp_path: Path) -> None:
     assert check([str(tmp_path)]).troubles == []
 
 
+LEFT = "1f0a6b1c-7d88-4b7a-9d5e-2f0a6b1c7d88"
+
+
+@pytest.mark.parametrize(("tasks", "kind"), [(None, "CLIENTS_GONE"), (0, "CLIENTS_GONE"), (1, None)])
+@pytest.mark.parametrize(
+    ("library", "service", "dropped"),
+    [
+        ("SqlDependency", f"SqlQueryNotificationService-{LEFT}", f"SqlQueryNotificationQueue-{LEFT}"),
+        ("SqlTableDependency", f"dbo_Items_{LEFT}_Receiver", f"tr_dbo_Items_{LEFT}_Sender"),
+    ],
+)
+def test_the_objects_of_a_client_that_is_gone_are_dropped(
+    library: str, service: str, dropped: str, tasks: int | None, kind: str | None, tmp_path: Path
+) -> None:
+    services = {"msdb": [], "Orders": [{"name": service, "service_id": 7, "service_queue_id": 70}]}
+    queue = {**QUEUE, "activation_procedure": None, "messages": 0 if tasks else 16_302_361}
+    monitors = None if tasks is None else [{"database_id": 5, "queue_id": 70, "tasks_waiting": tasks}]
+    counts = [{"state": "CO", "service_name": service, "far_service": "//any", "endpoints": 400}]
+    views = {"service_queues": {"Orders": [queue]}, "endpoint_counts": {"Orders": counts}}
+    whole_shop(tmp_path, [], [], services=services, dm_broker_queue_monitors=monitors, **views)
+    troubles = check([str(tmp_path)]).troubles
+    assert [trouble.kind for trouble in troubles] == ([] if kind is None else [kind])
+    for trouble in troubles:
+        assert f"1 client of {library} has 16,302,361 unread messages and 400 dialogs" in trouble.remedy.cause
+        assert f"[{dropped}];" in (trouble.remedy.statement or "")
+        assert ("tasks_waiting" in trouble.remedy.text) is (tasks is None)
+
+
 # What the project's own session of Extended Events recorded.
 
 
