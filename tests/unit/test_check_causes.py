@@ -1080,6 +1080,19 @@ def test_dialogs_whose_messages_wait_are_no_leak(tmp_path: Path) -> None:
     assert check([str(tmp_path)]).troubles == []
 
 
+@pytest.mark.parametrize("test_broker", ["bbbbbbbb", "aaaaaaaa"])
+def test_routes_to_several_broker_instances_are_named(test_broker: str, tmp_path: Path) -> None:
+    brokers = {"Prod": GUID.format("aaaaaaaa"), "Test": GUID.format(test_broker)}
+    routes = [
+        route(name, "//stock", f"TCP://{name}:4022", broker_instance=broker) for name, broker in brokers.items()
+    ]
+    message = waiting(1, "//stock", to_broker_instance=brokers["Test"])
+    whole_shop(tmp_path, [message], routes={"msdb": [], "Orders": routes})
+    actions = only_remedy(tmp_path).actions
+    is_named = f"'Prod' to '{brokers['Prod']}' and 'Test' to '{brokers['Test']}'" in actions[0]
+    assert is_named is ("BEGIN DIALOG" in actions[1]) is (test_broker == "bbbbbbbb")
+
+
 LEFT = "1f0a6b1c-7d88-4b7a-9d5e-2f0a6b1c7d88"
 
 
