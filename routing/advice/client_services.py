@@ -16,7 +16,8 @@ from routing.render.phrases import join_words, named
 from routing.render.wording import count
 
 QUERY_NOTIFICATION = "sqlquerynotificationservice"
-_NOTIFICATIONS, _TABLES = "SqlDependency", "SqlTableDependency"
+_WMI_SERVICE = "SQL/Notifications/ProcessWMIEventProviderNotification/v1.0"
+_NOTIFICATIONS, _TABLES, _WMI = "SqlDependency", "SqlTableDependency", "WMI events"
 _OF_TABLE = re.compile(r"(.+_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})_(?:sender|receiver)", re.IGNORECASE)
 _RISK = "The statements delete the client's unread messages. A client that still runs gets no more changes."
 _ACTIONS = {
@@ -29,6 +30,10 @@ _ACTIONS = {
         "Its watchdog drops what others leave, after 3 minutes, but not after a restart of the server.",
         "Drop the trigger first: it stays on the table, and without its conversation every change there fails.",
         "Then drop the other objects: DROP SERVICE ends the dialogs. Drop the message types of this name too.",
+    ),
+    _WMI: (
+        "Find the program that queries WMI for events of SQL Server, such as an alert of its Agent, or SCOM.",
+        "Drop the event notifications that it left. Leave the service and its queue: SQL Server uses them again.",
     ),
 }
 _LOOK_FIRST = (
@@ -61,6 +66,8 @@ LeftClients = Mapping[tuple[RemedyPlace, LibraryClient], LeftObjects]
 def find_client(*services: str | None) -> LibraryClient | None:
     """Return the client that created one of these services, or None."""
     for service in services:
+        if service == _WMI_SERVICE:
+            return LibraryClient(_WMI, "")
         of_table = _OF_TABLE.fullmatch(service or "")
         if of_table is not None:
             return LibraryClient(_TABLES, of_table[1])
@@ -119,6 +126,10 @@ def report_left(left: LeftClients, many_open: int, many_ended: int) -> Iterator[
 
 def _drop(client: LibraryClient, schema: str | None) -> Iterator[str | None]:
     """Yield the statements that drop the objects of a client, as its library names them."""
+    if client.library == _WMI:
+        yield f"SELECT name FROM sys.server_event_notifications WHERE service_name = N'{_WMI_SERVICE}';"
+        yield "DROP EVENT NOTIFICATION [<name>] ON SERVER;"
+        return
     name, owner = client.name, statements.identifier(schema) or "[<schema>]"
     objects: tuple[tuple[str, str], ...] = (
         ("SERVICE", f"SqlQueryNotificationService{name}"),

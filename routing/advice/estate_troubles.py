@@ -114,6 +114,9 @@ def _queue_troubles(server: ServerEvidence, left: LeftClients) -> Iterator[Estat
         if not queue.services or database is None:
             continue
         place, service = RemedyPlace(instance, database), queue.services[0]
+        if not is_users(service):
+            # SQL Server's own queues of errors need no reader.
+            continue
         client = find_client(service)
         if client is not None and (place, client) in left and not find_failures(server, place, queue):
             continue

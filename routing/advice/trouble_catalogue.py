@@ -296,7 +296,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Otherwise make it writable and online.",
     ),
     StatusTrouble.TARGET_FULL: _entry(
-        "The target's database has no space left in its files, its transaction log or on the disk.",
+        "A database of the target's server, which the text names, has no space left in its files, log or disk.",
         "Free space there, or let the file grow. For a full log, read log_reuse_wait_desc in sys.databases.",
         "Then wait: SQL Server tries again by itself.",
     ),

@@ -256,6 +256,10 @@ class ServerEvidence:
         """Return True if an instance is known to be a Managed Instance."""
         return self._engine_edition(instance) == MANAGED_INSTANCE
 
+    def is_rds(self, instance: str) -> bool:
+        """Return True if an instance is known to be one of Amazon RDS, by the database of its administrator."""
+        return self.database(instance, "rdsadmin") is not None
+
     def has_no_broker(self, instance: str) -> bool:
         """Return True if an instance is known to be a service of Azure without Service Broker."""
         return self._engine_edition(instance) in _WITHOUT_BROKER

@@ -1093,6 +1093,72 @@ def test_routes_to_several_broker_instances_are_named(test_broker: str, tmp_path
     assert is_named is ("BEGIN DIALOG" in actions[1]) is (test_broker == "bbbbbbbb")
 
 
+MAIL_DENIED = "The EXECUTE permission was denied on the object 'sp_send_dbmail', database 'msdb', schema 'dbo'."
+POLICY = (
+    'Cannot execute as the database principal because the principal "##MS_PolicyEventProcessingLogin##" does not.'
+)
+_USER = "[##MS_PolicyEventProcessingLogin##]"
+
+
+@pytest.mark.parametrize(
+    ("line", "trusted", "change"),
+    [
+        (MAIL_DENIED, 0, "ALTER DATABASE [Orders] SET TRUSTWORTHY ON;"),
+        (MAIL_DENIED, 1, "dm_broker_activated_tasks"),
+        (POLICY, 0, f"ALTER USER {_USER} WITH LOGIN = {_USER};"),
+    ],
+)
+def test_a_procedure_that_fails_in_another_database_gets_no_grant_here(
+    line: str, trusted: int, change: str, tmp_path: Path
+) -> None:
+    queue = {**QUEUE, "is_activation_enabled": 1, "activation_procedure": "[dbo].[p]", "messages": 5}
+    services = {"msdb": [], "Orders": [{"name": "//orders", "service_id": 7, "service_queue_id": 70}]}
+    trusting = {**database("Orders", "0d0d0d0d"), "is_trustworthy_on": trusted, "owner_sid": "0x01"}
+    failure = (
+        f"The activated proc '[dbo].[p]' running on queue 'Orders.dbo.StockQueue' output the following: '{line}'"
+    )
+    databases = [database("msdb", "d4d4d4d4", 4), trusting]
+    queues = {"Orders": [queue]}
+    whole_shop(tmp_path, [], services=services, service_queues=queues, databases=databases, **log(failure))
+    [trouble] = check([str(tmp_path)]).troubles
+    statement = trouble.remedy.statement or ""
+    assert change in statement
+    assert not any(words in statement for words in ("GRANT", "EXECUTE AS OWNER"))
+
+
+def test_queues_of_sql_server_itself_need_no_reader(tmp_path: Path) -> None:
+    wmi = "SQL/Notifications/ProcessWMIEventProviderNotification/v1.0"
+    errors = "http://schemas.microsoft.com/SQL/Notifications/EventNotificationService"
+    services = {
+        name: [{"name": service, "service_id": 7, "service_queue_id": 70}]
+        for name, service in (("msdb", wmi), ("Orders", errors))
+    }
+    queue = {**QUEUE, "activation_procedure": None, "messages": 7}
+    whole_shop(tmp_path, [], [], services=services, service_queues={"msdb": [queue], "Orders": [queue]})
+    [trouble] = check([str(tmp_path)]).troubles
+    assert trouble.kind is TroubleKind.CLIENTS_GONE
+    assert "DROP EVENT NOTIFICATION [<name>] ON SERVER;" in (trouble.remedy.statement or "")
+    assert "ALTER QUEUE" not in (trouble.remedy.statement or "")
+
+
+@pytest.mark.parametrize(
+    "status", ["The Service Broker protocol transport is not available.", "Error: 916, State: 3."]
+)
+def test_amazon_rds_gets_no_statement_that_it_refuses(status: str, tmp_path: Path) -> None:
+    databases = [
+        database("msdb", "d4d4d4d4", 4),
+        database("Orders", "0d0d0d0d"),
+        database("rdsadmin", "05050505", 6),
+    ]
+    nothing = [dict.fromkeys(("endpoint_id", "is_message_forwarding_enabled", "machine_name", "port"))]
+    service, number = ("//stock", 9748) if "transport" in status else ("//orders", 28005)
+    message = waiting(1, service, transmission_status=status, error_number=number)
+    whole_shop(tmp_path, [message], databases=databases, service_broker_endpoints=nothing)
+    remedy = only_remedy(tmp_path)
+    assert remedy.statement is None
+    assert "'SHOP' is Amazon RDS" in remedy.actions[0]
+
+
 LEFT = "1f0a6b1c-7d88-4b7a-9d5e-2f0a6b1c7d88"
 
 
