@@ -16,10 +16,7 @@ _PARTS: Mapping[int, str] = {
     8428: 'The message type "…" is not found',
     8430: "The message body failed the configured validation",
     8437: "sent by a Target service, but the message type '…' is marked SENT BY INITIATOR in the contract",
-    8457: (
-        "sent by the initiator of the conversation, but the message type '…' is marked SENT BY TARGET in the "
-        "contract"
-    ),
+    8457: "sent by the initiator of the conversation, but the message type '…' is marked SENT BY TARGET",
     8462: "The remote conversation endpoint is either in a state where no more messages can be exchanged",
     8469: "Remote service has been altered",
     8470: "Remote service has been dropped",
@@ -69,25 +66,11 @@ _PARTS: Mapping[int, str] = {
     9758: "Login protocol negotiation error occurred",
     9759: "An error occurred while sending data",
     9761: "The Broker Configuration conversation on dialog handle",
-    9762: (
-        "looking up the public key certificate associated with this SQL Server instance: No certificate was found"
-    ),
-    9763: (
-        "looking up the public key certificate associated with this SQL Server instance: The certificate found is "
-        "not valid at the current time"
-    ),
-    9764: (
-        "looking up the public key certificate associated with this SQL Server instance: The certificate found is "
-        "too large"
-    ),
-    9765: (
-        "looking up the public key certificate associated with this SQL Server instance: The certificate found "
-        "has no associated private key"
-    ),
-    9766: (
-        "An unknown internal error (…) occurred while looking up the public key certificate associated with this "
-        "SQL Server instance"
-    ),
+    9762: "certificate associated with this SQL Server instance: No certificate was found",
+    9763: "with this SQL Server instance: The certificate found is not valid at the current time",
+    9764: "certificate associated with this SQL Server instance: The certificate found is too large",
+    9765: "with this SQL Server instance: The certificate found has no associated private key",
+    9766: "An unknown internal error (…) occurred while looking up the public key certificate",
     9767: "security certificate bound to database principal…has been disabled for use with BEGIN DIALOG",
     9768: "A database user associated with the secure conversation was dropped",
     9770: "Locating routes and security information via the Broker Configuration Service",
@@ -104,9 +87,7 @@ _PARTS: Mapping[int, str] = {
     9785: "Invalid address specified",
     9787: "An error occurred while processing broker mirroring routes",
     9788: "The system database msdb containing routing information is not available",
-    9789: (
-        "The system database msdb containing routing information is not available. The broker is disabled in msdb"
-    ),
+    9789: "The system database msdb containing routing information is not available. The broker is disabled",
     9790: "The system database msdb containing routing information is in SINGLE USER mode",
     9791: "The broker is disabled in the sender's database",
     9792: "forwarding is disabled in this SQL Server instance",
@@ -148,21 +129,13 @@ _PARTS: Mapping[int, str] = {
     28017: "has been dropped because the target service broker is unreachable",
     28018: "The database is a replica of a mirrored database",
     28021: "could not be delivered to the local service targeted by this dialog",
-    28022: (
-        "looking up the public key certificate associated with this SQL Server instance: The certificate is not "
-        "yet valid"
-    ),
-    28023: (
-        "looking up the public key certificate associated with this SQL Server instance: The certificate has "
-        "expired"
-    ),
+    28022: "certificate associated with this SQL Server instance: The certificate is not yet valid",
+    28023: "certificate associated with this SQL Server instance: The certificate has expired",
     28024: "security certificate bound to database principal…is not yet valid",
     28025: "security certificate bound to database principal…has expired",
     28026: "Connection handshake failed. Not enough memory available",
     28027: "Connection handshake failed. There is no compatible",
-    28028: (
-        "Connection handshake failed. Could not send a handshake message because the connection was closed by peer"
-    ),
+    28028: "Connection handshake failed. Could not send a handshake message because the connection was closed",
     28029: "Connection handshake failed. Unexpected event",
     28030: "Connection handshake failed. A call to the SQL Server Network Interface failed",
     28031: "Connection handshake failed. An OS call failed",
@@ -178,13 +151,8 @@ _PARTS: Mapping[int, str] = {
     28041: "A corrupted message has been received. The encrypted payload offset is invalid",
     28042: "A corrupted message has been received. The arbitration request header is invalid",
     28043: "A corrupted message has been received. The arbitration response header is invalid",
-    28044: (
-        "A corrupted message has been received. It is not encrypted and signed using the currently configured "
-        "endpoint algorithm"
-    ),
-    28045: (
-        "Connection handshake failed. The certificate used by the peer does not match the one in MASTER database"
-    ),
+    28044: "corrupted message has been received. It is not encrypted and signed using the currently configured",
+    28045: "handshake failed. The certificate used by the peer does not match the one in MASTER database",
     28047: "login attempt failed with error",
     28048: "login attempt by user '…' failed with error",
     28049: "A corrupted message has been received. The proxy connect message header is invalid",
@@ -198,10 +166,7 @@ _PARTS: Mapping[int, str] = {
     28057: "has a pending conversation upgrade operation",
     28058: "Service Broker could not upgrade this conversation during a database upgrade",
     28059: "Connection handshake failed. The received premaster secret of size",
-    28061: (
-        "A corrupted message has been received. The adjacent message integrity check signature could not be "
-        "validated"
-    ),
+    28061: "A corrupted message has been received. The adjacent message integrity check signature",
     28062: "A corrupted message has been received. The signed dialog message header is invalid",
     28063: "A corrupted message has been received. A required variable data field is not present",
     28064: "A corrupted message has been received. A string variable data field is not a valid UNICODE string",
@@ -218,9 +183,7 @@ _PARTS: Mapping[int, str] = {
     28075: "The broker in the sender's database is in single user mode",
     28079: "Connection handshake failed. The received SSPI packet is not of the expected direction",
     28080: "Connection handshake failed. The … endpoint is not configured",
-    28081: (
-        "Connection handshake failed. An unexpected status … was returned when trying to send a handshake message"
-    ),
+    28081: "handshake failed. An unexpected status … was returned when trying to send a handshake message",
     28082: "Connection handshake failed. An unexpected internal failure occurred when trying to marshal a message",
     28090: "An error occurred while deleting sent messages from the transmission queue",
     28098: "A previously existing connection with the same peer was found after DNS lookup",
