@@ -26,10 +26,10 @@ _ACTIONS = {
         "Drop the service, queue and procedure of each client that is gone: DROP SERVICE ends its dialogs.",
     ),
     _TABLES: (
-        "Let programs call Stop or Dispose when they end.",
-        "Its watchdog drops what others leave, after 3 minutes, but not after a restart of the server.",
         "Drop the trigger first: it stays on the table, and without its conversation every change there fails.",
         "Then drop the other objects: DROP SERVICE ends the dialogs. Drop the message types of this name too.",
+        "Let programs call Stop or Dispose when they end.",
+        "The library's watchdog drops what others leave, after 3 minutes, but not after a restart.",
     ),
     _WMI: (
         "Find the program that queries WMI for events of SQL Server, such as an alert of its Agent, or SCOM.",
@@ -74,6 +74,13 @@ def find_client(*services: str | None) -> LibraryClient | None:
         if (service or "").casefold().startswith(QUERY_NOTIFICATION):
             return LibraryClient(_NOTIFICATIONS, (service or "")[len(QUERY_NOTIFICATION) :])
     return None
+
+
+def drop_first(client: LibraryClient) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
+    """Return the actions for a client whose service is gone, and what to drop before its dialogs end."""
+    if client.library == _NOTIFICATIONS:
+        return (CLIENT_ACTION,), ()
+    return _ACTIONS[client.library], tuple(_drop(client, None))[:1]
 
 
 def find_left(server: ServerEvidence, open_states: Collection[str], over_states: Collection[str]) -> LeftClients:
