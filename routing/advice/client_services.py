@@ -108,10 +108,8 @@ def report_left(left: LeftClients, many_open: int, many_ended: int) -> Iterator[
     """Yield the databases with unread messages, many ended or very many open dialogs of clients of a library."""
     placed = (((place, client.library), (client, objects)) for (place, client), objects in left.items())
     for (place, library), pairs in group_pairs(placed).items():
-        messages, opened, ended = (
-            sum(getattr(objects, name) for _, objects in pairs)
-            for name in ("messages", "open_dialogs", "ended_dialogs")
-        )
+        numbers = [(objects.messages, objects.open_dialogs, objects.ended_dialogs) for _, objects in pairs]
+        messages, opened, ended = map(sum, zip(*numbers, strict=True))
         if not messages and opened < many_open and ended < many_ended:
             continue
         client, largest = max(pairs, key=lambda pair: (pair[1].messages, pair[1].open_dialogs))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from routing.advice import address_remedies, broker_copies, route_remedies, service_remedies
 from routing.advice.remedy import Remedy
 from routing.advice.stuck_messages import StuckMessage
+from routing.rules.observed import SENDING
 from routing.terms import Reason
 
 
@@ -47,15 +48,5 @@ CASES: Sequence[tuple[tuple[Reason, ...], Callable[[StuckMessage], Remedy | None
     ((*_LOST, Reason.ROUTING_LOOP), address_remedies.find_address),
     ((Reason.ROUTE_REQUESTED,), address_remedies.answer_request),
     ((Reason.LOCAL_SERVICE,), service_remedies.look_at_queue),
-    (
-        (
-            Reason.BROKER_DISABLED,
-            Reason.NETWORK_ADDRESS,
-            Reason.MIRROR_ADDRESS,
-            Reason.TRANSPORT_ADDRESS,
-            Reason.HOP_LIMIT,
-            Reason.DIALOG_EXPIRED,
-        ),
-        service_remedies.say,
-    ),
+    ((Reason.BROKER_DISABLED, *SENDING, Reason.HOP_LIMIT, Reason.DIALOG_EXPIRED), service_remedies.say),
 )
