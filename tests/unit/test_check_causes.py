@@ -1205,6 +1205,14 @@ def undeliverable(number: int, reason: str) -> str:
     return f'<event name="{UNDELIVERABLE}" timestamp="2026-01-05T12:02:00.000Z">{data}</event>'
 
 
+def test_a_duplicate_is_not_a_message_that_is_lost(tmp_path: Path) -> None:
+    event = undeliverable(11218, "This message could not be delivered because it is a duplicate.")
+    arrived = {"Stock": [endpoint(1, is_initiator=0, far_service="//orders")]}
+    shop(tmp_path, routes=AWAY)
+    target(tmp_path, broker_events=[{"event_data": event}], conversation_endpoints=arrived)
+    assert "Their acknowledgement is lost" in only_remedy(tmp_path).cause
+
+
 @pytest.mark.parametrize(
     ("number", "reason", "words"),
     [
