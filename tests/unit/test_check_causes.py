@@ -1205,6 +1205,16 @@ def undeliverable(number: int, reason: str) -> str:
     return f'<event name="{UNDELIVERABLE}" timestamp="2026-01-05T12:02:00.000Z">{data}</event>'
 
 
+@pytest.mark.parametrize(("number", "is_replica"), [(28018, True), (28014, False)])
+def test_a_status_that_names_a_mirror_leads_to_the_principal(
+    number: int, is_replica: bool, tmp_path: Path
+) -> None:
+    stock = {**database("Stock", "5c5c5c5c"), "state_desc": "ONLINE"}
+    shop(tmp_path, "The database takes nothing.", number, routes=AWAY)
+    target(tmp_path, databases=[database("msdb", "d5d5d5d5", 4), stock])
+    assert ("let the route lead to the principal" in only_remedy(tmp_path).text) is is_replica
+
+
 def test_a_duplicate_is_not_a_message_that_is_lost(tmp_path: Path) -> None:
     event = undeliverable(11218, "This message could not be delivered because it is a duplicate.")
     arrived = {"Stock": [endpoint(1, is_initiator=0, far_service="//orders")]}
