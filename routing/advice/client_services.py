@@ -15,10 +15,10 @@ from routing.groups import group_pairs
 from routing.render.phrases import join_words, named
 from routing.render.wording import count
 
-QUERY_NOTIFICATION = "sqlquerynotificationservice"
 _WMI_SERVICE = "SQL/Notifications/ProcessWMIEventProviderNotification/v1.0"
 _NOTIFICATIONS, _TABLES, _WMI = "SqlDependency", "SqlTableDependency", "WMI events"
-_OF_TABLE = re.compile(r"(.+_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})_(?:sender|receiver)", re.IGNORECASE)
+_GUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_OF_CLIENT = re.compile(rf"sqlquerynotificationservice(.+)|(.+_{_GUID})_(?:sender|receiver)", re.IGNORECASE)
 _RISK = "The statements delete the client's unread messages. A client that still runs gets no more changes."
 _ACTIONS = {
     _NOTIFICATIONS: (
@@ -36,9 +36,7 @@ _ACTIONS = {
         "Drop the event notifications that it left. Leave the service and its queue: SQL Server uses them again.",
     ),
 }
-_LOOK_FIRST = (
-    "First look at tasks_waiting in sys.dm_broker_queue_monitors: a program that runs waits at its queue."
-)
+_LOOK_FIRST = "First look at tasks_waiting in sys.dm_broker_queue_monitors: a live client waits at its queue."
 CLIENT_ACTION = _ACTIONS[_NOTIFICATIONS][0]
 
 
@@ -66,13 +64,11 @@ LeftClients = Mapping[tuple[RemedyPlace, LibraryClient], LeftObjects]
 def find_client(*services: str | None) -> LibraryClient | None:
     """Return the client that created one of these services, or None."""
     for service in services:
+        match = _OF_CLIENT.fullmatch(service or "")
+        if match is not None and match.lastindex is not None:
+            return LibraryClient((_NOTIFICATIONS, _TABLES)[match.lastindex - 1], match[match.lastindex])
         if service == _WMI_SERVICE:
             return LibraryClient(_WMI, "")
-        of_table = _OF_TABLE.fullmatch(service or "")
-        if of_table is not None:
-            return LibraryClient(_TABLES, of_table[1])
-        if (service or "").casefold().startswith(QUERY_NOTIFICATION):
-            return LibraryClient(_NOTIFICATIONS, (service or "")[len(QUERY_NOTIFICATION) :])
     return None
 
 

@@ -117,8 +117,8 @@ def _queue_troubles(server: ServerEvidence, left: LeftClients) -> Iterator[Estat
         if not is_users(service):
             # SQL Server's own queues of errors need no reader.
             continue
-        client = find_client(service)
-        if client is not None and (place, client) in left and not find_failures(server, place, queue):
+        is_left = (place, find_client(service)) in left and not find_failures(server, place, queue)
+        if queue.messages and is_left:
             continue
         off = turn_on(server, place, queue, service)
         if off is not None:
@@ -139,7 +139,11 @@ def _queue_troubles(server: ServerEvidence, left: LeftClients) -> Iterator[Estat
 
 def _endpoint_troubles(server: ServerEvidence, left: LeftClients) -> Iterator[EstateTrouble]:
     every = ((RemedyPlace(counted.instance, counted.database), counted) for counted in server.counts)
-    placed = [pair for pair in every if (pair[0], find_client(pair[1].service, pair[1].far_service)) not in left]
+    placed = [
+        (place, counted)
+        for place, counted in every
+        if counted.state == IN_ERROR or (place, find_client(counted.service, counted.far_service)) not in left
+    ]
     for _, counted in placed:
         waiting = server.count_waiting(counted.instance, counted.database, counted.far_service or "")
         # Dialogs with a message that waits are open because of it.

@@ -1093,6 +1093,16 @@ def test_routes_to_several_broker_instances_are_named(test_broker: str, tmp_path
     assert is_named is ("BEGIN DIALOG" in actions[1]) is (test_broker == "bbbbbbbb")
 
 
+def test_a_client_that_is_gone_hides_neither_errors_nor_a_queue_that_is_off(tmp_path: Path) -> None:
+    client = f"SqlQueryNotificationService-{LEFT}"
+    services = {"msdb": [], "Orders": [{"name": client, "service_id": 7, "service_queue_id": 70}]}
+    queues = {"Orders": [{**QUEUE, "is_receive_enabled": 0}]}
+    counts = {"Orders": [{"state": "ER", "service_name": client, "far_service": "//any", "endpoints": 2}]}
+    whole_shop(tmp_path, [], [], services=services, service_queues=queues, endpoint_counts=counts)
+    kinds = [trouble.kind for trouble in check([str(tmp_path)]).troubles]
+    assert kinds == [TroubleKind.QUEUE_OFF, TroubleKind.DIALOGS_IN_ERROR]
+
+
 MAIL_DENIED = "The EXECUTE permission was denied on the object 'sp_send_dbmail', database 'msdb', schema 'dbo'."
 POLICY = (
     'Cannot execute as the database principal because the principal "##MS_PolicyEventProcessingLogin##" does not.'
