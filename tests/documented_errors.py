@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from routing.advice.status_meanings import StatusTrouble, find_trouble
-from routing.rules.message_texts import MESSAGE_TEXTS
+from tests.message_texts import MESSAGE_TEXTS
 
 
 @dataclass(frozen=True)
@@ -327,6 +327,10 @@ WHERE_TO_LOOK: Mapping[StatusTrouble, str] = {
     StatusTrouble.RESTORED: _CONVERSATION,
     StatusTrouble.SERVICE_GONE: "`sys.services` of the database that the dialog is bound to",
     StatusTrouble.CONVERSATION_ENDED: _CONVERSATION,
+    StatusTrouble.LIFETIME_OVER: _CONVERSATION,
+    StatusTrouble.KEY_LOST: _CONVERSATION,
+    StatusTrouble.TRANSMITTER_FAILED: "`sys.dm_tran_locks` and the state of the sending database",
+    StatusTrouble.MESSAGE_CORRUPTED: f"{_ENDPOINTS}, and {_ERROR_LOG}",
     StatusTrouble.STATEMENT_REFUSED: "the statement, with `sbroute lint`",
 }
 """The views and logs that show each trouble."""

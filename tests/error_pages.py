@@ -15,12 +15,14 @@ from typing import Any
 from routing.advice.remedy import Remedy
 from routing.advice.status_meanings import StatusTrouble, find_trouble
 from routing.advice.trouble_catalogue import STATUSES, TroubleEntry
-from routing.rules.message_texts import MESSAGE_TEXTS, PIECES
+from routing.rules.message_texts import PIECES
 from routing.rules.observed import NUMBERS, REFUSALS
 from routing.views.check.checking import check
 from tests.documented_errors import PAGES, WHERE_TO_LOOK, ErrorPage
 from tests.exported import GUID, database, endpoint, export, route, waiting, whole_shop
+from tests.message_texts import MESSAGE_TEXTS
 from tests.pages import ROOT
+from tests.reasons_page import status_rows
 from tests.shown_output import run_command
 
 FOLDER = ROOT / "docs" / "errors"
@@ -296,6 +298,7 @@ def render_index() -> str:
     """Return the page with a row for every known number."""
     rows = [f"| {_link(page)} | {_escape(_clip(page.text))} | {_escape(_tell_meaning(page))} |" for page in PAGES]
     other_numbers = [number for number in sorted(NUMBERS) if all(page.number != number for page in PAGES)]
+    answers = ((f"| {row[0]}", *row[1:-1], f"{row[-1]} |") for row in status_rows())
     parts = [
         "# Error messages",
         (
@@ -310,6 +313,8 @@ def render_index() -> str:
             " for a value."
         ),
         "\n".join(["| number | text | meaning | where to look |", "|---|---|---|---|", *map(_row, other_numbers)]),
+        "## What to do",
+        "\n".join(["| number | what is wrong | what to do |", "|---|---|---|", *map(" | ".join, answers)]),
         (
             "An empty `transmission_status` means that SQL Server has not tried yet, or sent the message and waits"
             " for the acknowledgement. See [questions](../faq.md#the-status-is-blank-is-the-message-lost)."

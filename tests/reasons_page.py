@@ -19,6 +19,102 @@ from tests.documented_errors import PAGES
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "reasons.md"
 _NOT_FOUND = (Reason.NO_ROUTE, Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
 
+_CASE_WORDS = {
+    "end_dead": (
+        "the service belongs to a client of query notifications, or to event notifications",
+        "`END CONVERSATION … WITH CLEANUP`, for event notifications as a comment",
+    ),
+    "enable_scope": (
+        "the broker of the sender or of msdb is off",
+        "`ALTER DATABASE … SET ENABLE_BROKER WITH NO_WAIT`",
+    ),
+    "enable_target": (
+        "the broker of the database that holds the service is off",
+        "`ALTER DATABASE … SET ENABLE_BROKER WITH NO_WAIT`",
+    ),
+    "correct_spelling": (
+        "a usable route spells the service differently, and nothing known needs that spelling",
+        "`ALTER ROUTE … WITH SERVICE_NAME`",
+    ),
+    "renew_route": (
+        "a route for the service has expired",
+        "`DROP ROUTE` and `CREATE ROUTE` without a lifetime, in one transaction",
+    ),
+    "correct_route_id": (
+        "a route names an old broker instance, the messages that of a database with the service",
+        "`ALTER ROUTE … WITH BROKER_INSTANCE`",
+    ),
+    "deliver_here": (
+        "the service is in this instance",
+        "`CREATE ROUTE` with LOCAL, or `ALTER ROUTE` of a route that goes in a circle or names the service",
+    ),
+    "part_from_holder": (
+        "a database here has the messages' broker instance without the service, one elsewhere has both",
+        "comment: `SET NEW_BROKER` or `DISABLE_BROKER` for the copy",
+    ),
+    "lead_back": (
+        "an acknowledgement does not return to its sender",
+        "`CREATE ROUTE`, or `ALTER ROUTE … WITH ADDRESS`, a comment if the sender's address is unknown",
+    ),
+    "lead_elsewhere": (
+        "other known instances hold the service, with the messages' broker instance",
+        "`CREATE ROUTE`, or `ALTER ROUTE … WITH ADDRESS`, a comment for several instances or an unknown address",
+    ),
+    "renew_route_id": (
+        "a LOCAL route names an old broker instance, and one database here has the service",
+        "`ALTER ROUTE … WITH BROKER_INSTANCE`. End dialogs that are bound to the old one",
+    ),
+    "name_spellings": (
+        "a known service has this name in another spelling",
+        "words",
+    ),
+    "notify_anew": (
+        "SQL Server sends them for an event notification",
+        "`DROP` and `CREATE EVENT NOTIFICATION` in words, `END CONVERSATION … WITH CLEANUP` as a comment",
+    ),
+    "begin_anew": (
+        "no known database with the service has the dialog's broker instance",
+        "words: end the dialogs and begin new ones",
+    ),
+    "end_refused": (
+        "the messages are bound to a database here without the service",
+        "comment: `END CONVERSATION`, and begin a new dialog",
+    ),
+    "correct_address": (
+        "the msdb route has a wrong port or instance",
+        "`ALTER ROUTE … WITH ADDRESS`, a comment if the right address is unknown",
+    ),
+    "enable_forwarding": (
+        "otherwise",
+        "comment: `ALTER ENDPOINT … (MESSAGE_FORWARDING = ENABLED)`",
+    ),
+    "compare_ids": (
+        "a route for the service names another broker instance, and no known database has either",
+        "comment: `ALTER ROUTE … WITH BROKER_INSTANCE`",
+    ),
+    "open_closed": (
+        "a database here is not online",
+        "comment: `SET ONLINE` or `RESTORE`",
+    ),
+    "find_address": (
+        "otherwise",
+        "comment: `CREATE ROUTE`, or `ALTER ROUTE … WITH ADDRESS`",
+    ),
+    "answer_request": (
+        "always",
+        "`CREATE ROUTE`, a comment if no known address leads to the service",
+    ),
+    "look_at_queue": (
+        "the routing is right",
+        "comment: a query of the target queue, and `ALTER QUEUE … WITH STATUS = ON`",
+    ),
+    "say": (
+        "always",
+        "words",
+    ),
+}
+"""The condition of each remedy, and what it prints, by its function in `routing.advice.remedies`."""
+
 
 def _list_security_parts() -> dict[tuple[int, ...], str]:
     """Return the names of the parts of SECURITY by their numbers."""
@@ -135,14 +231,14 @@ def _join_causes(trouble: StatusTrouble) -> str:
 
 def case_rows() -> list[tuple[str, ...]]:
     """Return a row for each remedy of a reason, in the order in which they are tried."""
-    return [(_join_reasons(case.reasons), case.when, case.then) for case in CASES]
+    assert [find_remedy.__name__ for _, find_remedy in CASES] == list(_CASE_WORDS)
+    return [(_join_reasons(reasons), *_CASE_WORDS[find_remedy.__name__]) for reasons, find_remedy in CASES]
 
 
 TABLES = {
     "| reason | number | meaning | what to do |": reason_rows,
     "| topic | numbers |": topic_rows,
     "| number | reason | answer |": agreement_rows,
-    "| number | what is wrong | what to do |": status_rows,
     "| reason | condition | what to do |": case_rows,
 }
 """The tables of the page by their headers."""

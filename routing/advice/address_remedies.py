@@ -24,7 +24,7 @@ _LOOKS = {
     AddressKind.LOCAL: ", which looks only in this instance",
     AddressKind.TRANSPORT: ", which leads to the address in a service's name, and this name has none",
 }
-_END_GONE = "If the service is gone, END CONVERSATION … WITH CLEANUP ends its dialogs and discards their messages."
+END_GONE = "If the service is gone, END CONVERSATION … WITH CLEANUP ends its dialogs and discards their messages."
 _NOT_THERE = (Reason.NO_ROUTE, Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
 _OPEN_PORT = "Open port 4022 of both subnets in their network security groups."
 _MANAGED_PORT, _MANAGED_HOST = "4022", ".database.windows.net"
@@ -272,7 +272,7 @@ def find_address(stuck: StuckMessage) -> Remedy:
     actions = (
         "Find out which instance holds it, and let a route lead there.",
         "Names are compared exactly.",
-        *((_END_GONE,) if stuck.database is not None and stuck.back_to is None else ()),
+        *((END_GONE,) if stuck.database is not None and stuck.back_to is None else ()),
     )
     return lead_to(stuck, None, f"{cause}{_state_matched_route(stuck)}.", actions)
 

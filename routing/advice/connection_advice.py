@@ -55,7 +55,7 @@ _NEW_ENDPOINT = ("Create an endpoint there with STATE = STARTED.",)
 _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
 _SHOWN_ADDRESSES = 30
 _BOTH_SIDES = "Do this on both sides."
-_SINGLE_USER_SENDER, _SINGLE_USER_MSDB = 28075, 9790
+_SINGLE_USER_SENDER, _SINGLE_USER_MSDB, _MIRRORED = 28075, 9790, 28018
 _AWAY = "The messages are for another instance."
 _COMPARE = "The exports show this. The text itself could not be read here: compare it."
 _NO_ACCOUNT = 15404
@@ -504,7 +504,8 @@ def open_target(status: ReportedStatus) -> Remedy:
 def _say_open(status: ReportedStatus, place: RemedyPlace) -> Remedy | None:
     """Advise a look at the queue of a database that was exported as open, or return None for any other."""
     facts = status.server.database(*place)
-    if facts is None or facts.state is None or facts.is_in_group:
+    is_replica = status.status_text.number == _MIRRORED or (facts is not None and facts.is_in_group)
+    if facts is None or facts.state is None or is_replica:
         return None
     cause = (
         f"{named(place.database)} of {named(place.instance)} did not take the messages, and was exported as open."

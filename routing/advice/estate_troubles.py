@@ -9,9 +9,10 @@ from dataclasses import replace
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER, enable_database
+from routing.advice.client_services import CLIENT_ACTION, LeftClients, find_client, find_left, report_left
 from routing.advice.database_remedies import open_key
 from routing.advice.login_remedies import is_anonymous, risk_of_connect, unite_accounts
-from routing.advice.queue_remedies import read_queue, turn_on, unlock_queue
+from routing.advice.queue_remedies import find_failures, read_queue, turn_on, unlock_queue
 from routing.advice.remedy import (
     Confidence,
     EstateTrouble,
@@ -22,14 +23,15 @@ from routing.advice.remedy import (
     to_fill_in,
 )
 from routing.advice.server_remedies import ANOTHER_PORT, alter_endpoint, free_endpoint
-from routing.advice.service_remedies import QUERY_NOTIFICATION, count_losses
+from routing.advice.service_remedies import count_losses
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate
 from routing.advice.transport_remedies import find_transport_errors
 from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK, STATUSES
 from routing.cases.server_evidence import ServerEvidence
-from routing.cases.server_facts import CLOSED, CONVERSING, IN_ERROR, EndpointCount, Grants
+from routing.cases.server_facts import EndpointCount, Grants
 from routing.groups import group_pairs
+from routing.importing.catalog.covering import CLOSED, CONVERSING, IN_ERROR
 from routing.lint.lint_estate import is_users
 from routing.render.phrases import cut, join_words, named, quote_log
 from routing.render.wording import count
@@ -40,7 +42,6 @@ _WITHOUT_CONNECT = re.compile(r"login '([^']+)' does not have CONNECT permission
 _OF_KEY = re.compile(r"master key in the database '([^']+)'")
 _GONE = ("-8490", "-8470")
 """Codes of a query notification whose service is gone: it does not exist, or was dropped."""
-_CLIENT_ACTION = "Let clients of query notifications call SqlDependency.Start once, and Stop when they end."
 _USE_AGAIN = (
     "Let the programs on both sides run END CONVERSATION when a dialog is done.",
     "Let senders use a dialog again, or give BEGIN DIALOG a LIFETIME.",
@@ -63,9 +64,11 @@ _OVER = (CLOSED, ENDED_THERE, ENDED_HERE)
 
 def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
     """Return the troubles that an export shows, the worst first, and of each kind the largest."""
+    left = find_left(server, _OPEN, _OVER)
     troubles = [
-        *_queue_troubles(server),
-        *_endpoint_troubles(server),
+        *_queue_troubles(server, left),
+        *_endpoint_troubles(server, left),
+        *report_left(left, MANY_OPEN, MANY),
         *_refused_logins(server),
         *find_transport_errors(server),
         *_lost_clients(server),
@@ -106,11 +109,17 @@ def find_brokers_off(estate: AdviceEstate, *, in_use_only: bool) -> list[EstateT
     return troubles
 
 
-def _queue_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
+def _queue_troubles(server: ServerEvidence, left: LeftClients) -> Iterator[EstateTrouble]:
     for (instance, database), queue in server.list_queues():
         if not queue.services or database is None:
             continue
         place, service = RemedyPlace(instance, database), queue.services[0]
+        if not is_users(service):
+            # SQL Server's own queues of errors need no reader.
+            continue
+        is_left = (place, find_client(service)) in left and not find_failures(server, place, queue)
+        if queue.messages and is_left:
+            continue
         off = turn_on(server, place, queue, service)
         if off is not None:
             summary = f"queue {named(queue.name)} is off"
@@ -128,9 +137,14 @@ def _queue_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
             yield EstateTrouble(TroubleKind.QUEUE_NOT_READ, whole, queue.messages or 0, locked)
 
 
-def _endpoint_troubles(server: ServerEvidence) -> Iterator[EstateTrouble]:
-    placed = [(RemedyPlace(counted.instance, counted.database), counted) for counted in server.counts]
-    for counted in server.counts:
+def _endpoint_troubles(server: ServerEvidence, left: LeftClients) -> Iterator[EstateTrouble]:
+    every = ((RemedyPlace(counted.instance, counted.database), counted) for counted in server.counts)
+    placed = [
+        (place, counted)
+        for place, counted in every
+        if counted.state == IN_ERROR or (place, find_client(counted.service, counted.far_service)) not in left
+    ]
+    for _, counted in placed:
         waiting = server.count_waiting(counted.instance, counted.database, counted.far_service or "")
         # Dialogs with a message that waits are open because of it.
         if counted.state in _OPEN and counted.endpoints - waiting >= MANY_OPEN:
@@ -148,21 +162,12 @@ def _report_open_dialogs(counted: EndpointCount) -> EstateTrouble:
         RemedyPlace(counted.instance, counted.database),
         f"{count(counted.endpoints, 'dialog')} of {services} are open in {named(counted.database)}:"
         " programs may begin one for each message, and never end it.",
-        (_CLIENT_ACTION,) if _is_of_notifications([counted]) else _USE_AGAIN,
+        (CLIENT_ACTION,) if find_client(counted.service, counted.far_service) else _USE_AGAIN,
         "SELECT far_service, is_initiator, COUNT(*), MIN(security_timestamp) FROM sys.conversation_endpoints",
         f"WHERE state = '{counted.state}' GROUP BY far_service, is_initiator;",
     )
     subject = f"{count(counted.endpoints, 'conversation endpoint')} that are open"
     return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, counted.endpoints, remedy)
-
-
-def _is_of_notifications(counts: Iterable[EndpointCount]) -> bool:
-    """Return True if clients of query notifications (SqlDependency) have made the dialogs."""
-    return any(
-        (service or "").casefold().startswith(QUERY_NOTIFICATION)
-        for counted in counts
-        for service in (counted.service, counted.far_service)
-    )
 
 
 def _sum(counts: Iterable[EndpointCount]) -> int:
@@ -231,7 +236,7 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
         actions = (
             "Let the program on each side run END CONVERSATION when it gets the message EndDialog or Error.",
             "Give BEGIN DIALOG a LIFETIME, after which SQL Server removes the endpoint.",
-            *((_CLIENT_ACTION,) if _is_of_notifications(counts) else ()),
+            *((CLIENT_ACTION,) if any(find_client(one.service, one.far_service) for one in counts) else ()),
             *_ending_actions(inbound, outbound),
         )
     state = CLOSED
@@ -320,7 +325,7 @@ def _lost_clients(server: ServerEvidence) -> Iterator[EstateTrouble]:
             quote_log(instance, lines[0]),
             "No message is lost that anybody waits for: SQL Server has ended these dialogs itself.",
             "Do not create the services.",
-            _CLIENT_ACTION,
+            CLIENT_ACTION,
         )
         remedy = Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.LIKELY)
         what = f"{count(len(lines), 'query notification')} to clients that are gone"

@@ -12,6 +12,7 @@ from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import QueueFacts
 from routing.render.phrases import named, quote_log
 from routing.render.wording import count
+from routing.rules.text import collated
 from routing.terms import MSDB
 
 QUEUE_RISK = "If the cause still stands, the next poison message turns the queue off again."
@@ -19,14 +20,15 @@ QUEUE_RISK = "If the cause still stands, the next poison message turns the queue
 _OF_MAIL = ("InternalMailQueue", "ExternalMailQueue")
 _START_MAIL = "EXEC msdb.dbo.sysmail_start_sp;"
 _DENIED = re.compile(
-    r"The (?P<permission>[A-Z]+) permission was denied on the object '(?P<name>[^']+)', database '[^']+',"
-    r" schema '(?P<schema>[^']+)'"
+    r"The (?P<permission>[A-Z]+) permission was denied on the object '(?P<name>[^']+)',"
+    r" database '(?P<database>[^']+)', schema '(?P<schema>[^']+)'"
 )
 _NO_ACCOUNT, _NO_PRINCIPAL = (
     "Could not obtain information about Windows NT",
     "Cannot execute as the database principal",
 )
 _OWNER = '"dbo"'
+_SYSTEM_LOGIN = re.compile(r"##MS_\w+##", re.ASCII)
 _NO_ACCESS = ("is not able to access the database", "is not trusted")
 _NO_USER, _NO_PROCEDURE = "Cannot execute as the user", "Could not find stored procedure"
 _ACTIVATED, _NOTIFIED, _INACTIVE, _RECEIVING = "activated proc", "NOTIFIED", "INACTIVE", "RECEIVES_OCCURRING"
@@ -49,7 +51,7 @@ def turn_on(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, serv
         f"Queue {named(queue.name)} of service {named(service)} is off.",
         (
             "First find the cause in the program that receives from it: five rollbacks turn the queue off.",
-            *(quote_log(target.instance, line) for line in _find_failures(server, target, queue)[:1]),
+            *(quote_log(target.instance, line) for line in find_failures(server, target, queue)[:1]),
             "Then turn the queue on.",
         ),
         _alter(queue, "STATUS = ON"),
@@ -73,7 +75,7 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
     holds = f"Queue {named(queue.name)} of {named(target.database)} holds"
     holds += " messages" if queue.messages is None else f" {count(queue.messages, 'message')}"
     if queue.activation and queue.is_activated is not False:
-        if queue.messages is None and not _find_failures(server, target, queue):
+        if queue.messages is None and not find_failures(server, target, queue):
             return None
         return _mend_activation(server, target, queue, holds)
     if queue.messages is None:
@@ -116,7 +118,7 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
     if facts is not None and facts.is_broker_on is False:
         # The broker is a trouble of its own, and then no queue starts its procedure.
         return None
-    lines = _find_failures(server, target, queue)
+    lines = find_failures(server, target, queue)
     if lines:
         acting = _mend_context(server, target, queue, lines[0])
         if acting is not None:
@@ -145,7 +147,7 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
             "Check that the owner of the database is a valid login.",
         )
     look = "SELECT * FROM sys.dm_broker_activated_tasks WHERE database_id = DB_ID();"
-    grant = _grant(queue, lines[0] if lines else "")
+    grant = _grant(target, queue, lines[0] if lines else "")
     statement_lines = (look,) if grant is None else (look, grant)
     return to_fill_in(target, cause, actions, *statement_lines, confidence=Confidence.LIKELY)
 
@@ -162,33 +164,47 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
     if not is_of_user and not has_owner and any(words in line for words in (_NO_ACCOUNT, _NO_PRINCIPAL)):
         why = f"{cause} SQL Server cannot run it as its user: the database's owner may be no valid login."
         return give_to_sa(target, why, (logged, ANOTHER_OWNER))
+    system_login = _SYSTEM_LOGIN.search(line)
+    if is_of_user and system_login is not None:
+        name = system_login[0]
+        why = f"{cause} {name}, a login of SQL Server's own, or its user is missing."
+        action = (
+            "Create the login again if it is missing, with a random password, and disable it. Then map the user."
+        )
+        user = f"ALTER USER [{name}] WITH LOGIN = [{name}];"
+        return to_fill_in(target, why, (logged, action), user, confidence=Confidence.LIKELY)
     if is_of_user or _NO_ACCOUNT in line or _NO_PROCEDURE in line:
         why = f"{cause} SQL Server does not find the user or the procedure that it needs."
         action = "Create what is missing again, or let the queue start another procedure as another user."
         started = "PROCEDURE_NAME = <procedure>, " if _NO_PROCEDURE in line else ""
         change = _alter(queue, f"ACTIVATION ({started}EXECUTE AS OWNER)")
         return to_fill_in(target, why, (logged, action), change, confidence=Confidence.LIKELY)
-    if any(words in line for words in _NO_ACCESS) and (facts is None or not facts.is_trustworthy):
+    denied = _DENIED.search(line)
+    is_elsewhere = denied is not None and collated(denied["database"]) != collated(target.database or "")
+    if (is_elsewhere or any(words in line for words in _NO_ACCESS)) and (
+        facts is None or not facts.is_trustworthy
+    ):
         choices = (
             logged,
-            "Sign the procedure with a certificate that has a login or user with the permission.",
+            "Sign the procedure with a certificate that has a login, or a user there, with the permission.",
             "Or set TRUSTWORTHY again: a restore or an attach turns it off.",
         )
         return trust(target, f"{cause} the procedure may not leave its database.", choices)
     return None
 
 
-def _grant(queue: QueueFacts, line: str) -> str | None:
-    """Return the GRANT for the user of the activation that a line lacks, or None if it lacks none."""
+def _grant(target: RemedyPlace, queue: QueueFacts, line: str) -> str | None:
+    """Return the GRANT in its database that the user of the activation lacks by a line, or None."""
     user = "[<user>]" if queue.runs_as is None else statements.identifier(queue.runs_as)
     denied = _DENIED.search(line)
-    if denied is None or user is None:
+    if denied is None or user is None or collated(denied["database"]) != collated(target.database or ""):
         return None
     parts = [statements.identifier(denied[part]) for part in ("schema", "name")]
     return f"GRANT {denied['permission']} ON {'.'.join(part or '[<name>]' for part in parts)} TO {user};"
 
 
-def _find_failures(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -> Sequence[str]:
+def find_failures(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -> Sequence[str]:
+    """Return the lines of the error log on failures of the procedure that a queue starts."""
     names = (f".{queue.name}'", f"'{queue.name}'", f".{queue.name}]")
     return [line for line in server.log_lines(target.instance, _ACTIVATED) if any(name in line for name in names)]
 

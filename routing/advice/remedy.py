@@ -18,6 +18,7 @@ _NOT_ON_MANAGED = (
     *("CREATE ENDPOINT", "ALTER ENDPOINT", "REMOTE SERVICE BINDING", "ENABLE_BROKER", "DISABLE_BROKER"),
     *("MIRROR_ADDRESS", "N'TRANSPORT'"),
 )
+_NOT_ON_RDS = ("CREATE ENDPOINT", "ALTER ENDPOINT", "ENDPOINT::", "TRUSTWORTHY", "TO [sa]")
 _CHANGES = ("ALTER ", "CREATE ", "DROP ", "END CONVERSATION", "GRANT ", "REVOKE ")
 _ON_AZURE = "no statement makes it send or take messages."
 _LEAVE_AZURE = (
@@ -252,9 +253,11 @@ def withhold_refused(server: ServerEvidence, remedy: Remedy) -> Remedy:
         cause = f"{named(remedy.instance)} is a service of Azure that has no Service Broker: {_ON_AZURE}"
         return Remedy(RemedyPlace(remedy.instance), cause, _LEAVE_AZURE, confidence=Confidence.CERTAIN)
     statement = remedy.statement or ""
-    if server.is_managed(remedy.instance) and any(words in statement for words in _NOT_ON_MANAGED):
-        note = f"{named(remedy.instance)} is a Managed Instance, which does not support the statement for it."
-        return replace(remedy, actions=(*remedy.actions, note), statement=None, is_complete=False)
+    limits = ("a Managed Instance", server.is_managed, _NOT_ON_MANAGED), ("Amazon RDS", server.is_rds, _NOT_ON_RDS)
+    for kind, is_of_kind, refused in limits:
+        if is_of_kind(remedy.instance) and any(words in statement for words in refused):
+            note = f"{named(remedy.instance)} is {kind}, which does not support a statement for it."
+            return replace(remedy, actions=(note, *remedy.actions), statement=None, is_complete=False)
     is_change = any(words in statement for words in _CHANGES)
     altered = remedy.altered
     if not isinstance(altered, AlteredDatabases):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from routing.advice import statements
-from routing.advice.address_remedies import ask_for_address, check_short_name
+from routing.advice.address_remedies import END_GONE, ask_for_address, check_short_name
 from routing.advice.broker_copies import MASTER
 from routing.advice.database_remedies import trust
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, correct_route, ready, to_fill_in
@@ -341,7 +341,8 @@ def lead_to_holder(status: ReportedStatus) -> Remedy | None:
         return None
     if address is None:
         source = f"These exports do not show the address of {named(holder or status.service)}."
-        actions.append(ask_for_address(holder, status.service, status.broker))
+        gone = () if holder is not None else (END_GONE,)
+        actions += [*gone, ask_for_address(holder, status.service, status.broker)]
     elif at_holder is None:
         source = f"Another route for the service leads to {named(address)}."
     else:

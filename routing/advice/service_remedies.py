@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER
+from routing.advice.client_services import drop_first, find_client
 from routing.advice.database_remedies import open_holder
 from routing.advice.remedy import Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.stuck_messages import StuckMessage
@@ -22,7 +23,6 @@ from routing.rules.locating import has_id
 from routing.rules.text import OTHER_BROKER
 from routing.terms import MSDB, Reason
 
-QUERY_NOTIFICATION = "sqlquerynotificationservice"
 EVENT_NOTIFICATION = "eventnotificationservice"
 # WITH CLEANUP, since the other side does not answer any more.
 _END_ALL = (
@@ -79,21 +79,21 @@ def end_conversations(
 
 
 def end_dead_dialog(server: ServerEvidence, place: RemedyPlace, service: str) -> Remedy | None:
-    """Advise on messages for a notification service that is gone. Return None for any other service."""
-    name = service.casefold()
-    if name.startswith(QUERY_NOTIFICATION):
+    """Advise on messages for a client or notification service that is gone. Return None for any other service."""
+    client = find_client(service)
+    if client is not None and client.name:
+        further_actions, drops = drop_first(client)
+        gone = "if the service is gone, so is the client" if drops else "the client is gone with its service"
         cause = (
-            f"A client of query notifications (SqlDependency) made service {named(service)} for itself; the client"
-            " is gone with its service, and nobody waits for these messages."
+            f"A client of {client.library} made service {named(service)} for itself; {gone}, and nobody waits for"
+            " these messages."
         )
-        actions = (
-            "End the dialogs, and do not create the service.",
-            "Let clients call SqlDependency.Stop: then they leave no dialogs.",
-        )
+        actions = (*further_actions, "End the dialogs, and do not create the service.")
         literal = statements.literal(service)
         lines = [None if literal is None else line.replace("{}", literal) for line in _END_ALL]
         risk = state_losses(server, place, service, cleanup=True)
-        return replace(ready(place, cause, actions, *lines, risk=risk), discards_messages=True)
+        build = to_fill_in if drops else ready
+        return replace(build(place, cause, actions, *drops, *lines, risk=risk), discards_messages=True)
     if is_of_event_notifications(service):
         return make_event_notification(server, place, service, "These are answers to an event notification")
     return None

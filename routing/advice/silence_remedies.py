@@ -27,7 +27,7 @@ from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.known_estate import MissingKnowledge, gaps_on
 from routing.cases.message_cases import MessageResult
 from routing.cases.server_facts import TELLS
-from routing.render.phrases import cut, named, quote_log, when
+from routing.render.phrases import cut, join_words, named, quote_log, when
 from routing.rules.judging import JudgedPath
 from routing.rules.timeline import micros_of, moment_of
 from routing.terms import Ending, PathEnd
@@ -165,6 +165,23 @@ def _look_at_address(silent: SilentMessages) -> Remedy | None:
     )
     others = restore_default, lead_from_loopback, part_endpoints, lead_to_neighbour
     return next(filter(None, chain(at_owners, (advise(use) for advise in others))), None)
+
+
+def with_rival_routes(silent: SilentMessages, remedy: Remedy) -> Remedy:
+    """Return a remedy that also names the routes of the service for several broker instances, if there are any."""
+    place, service = silent.sender, silent.service
+    routes = silent.estate.find_instance(place.instance).routes.get(place.database or "", {}).get(service, ())
+    brokers = {route.name: route.broker for route in routes if route.broker is not None}
+    if len(set(brokers.values())) < 2:
+        return remedy
+    listed = join_words(f"{named(name)} to {named(broker)}" for name, broker in sorted(brokers.items(), key=str))
+    bound = "name none" if silent.broker is None else f"are for {named(silent.broker)}"
+    rivals = (
+        f"Routes of {named(service)} lead to different broker instances: {listed}. The messages {bound}.",
+        "If that is wrong, name the right one in BEGIN DIALOG … TO SERVICE '<service>', '<broker instance>'.",
+        "Or drop the wrong route.",
+    )
+    return replace(remedy, actions=(*rivals, *remedy.actions))
 
 
 def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:

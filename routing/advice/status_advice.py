@@ -18,7 +18,7 @@ from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.send_remedies import grant_access, grant_send
 from routing.advice.server_remedies import follow_primary, lead_from_loopback
 from routing.advice.service_remedies import end_conversations, end_dead_dialog
-from routing.advice.silence_remedies import describe_silence, has_arrived
+from routing.advice.silence_remedies import describe_silence, has_arrived, with_rival_routes
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import CONNECTION_TROUBLES, StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate
@@ -35,7 +35,10 @@ TRIES_AGAIN = (
     "Wait, and export the queue again: SQL Server tries again by itself, after 4, 8, 16, 32 and then every 64"
     " seconds."
 )
-_OVER = (StatusTrouble.SERVICE_GONE, StatusTrouble.CONVERSATION_ENDED)
+_OVER = (
+    *(StatusTrouble.SERVICE_GONE, StatusTrouble.CONVERSATION_ENDED, StatusTrouble.LIFETIME_OVER),
+    StatusTrouble.KEY_LOST,
+)
 _SAID_THERE = (
     *(StatusTrouble.TARGET_FULL, StatusTrouble.TARGET_DAMAGED, StatusTrouble.NO_MEMORY, StatusTrouble.LICENSE),
     *(StatusTrouble.TARGET_EXCEPTION, StatusTrouble.CONTRACT_NOT_TAKEN, StatusTrouble.MESSAGE_REFUSED),
@@ -276,7 +279,8 @@ class StatusAdviser:
     def _answer_silence(self, results: Sequence[MessageResult]) -> list[Remedy]:
         status = self._describe_unsaid(results[0], StatusTrouble.CLOSED_BY_OTHER_SIDE)
         silent = describe_silence(results, status)
-        remedies = find_silence_remedies(results[0].case, silent)
+        found = find_silence_remedies(results[0].case, silent)
+        remedies = [with_rival_routes(silent, remedy) for remedy in found]
         # Remedies with a risk are those for copies of a database.
         is_explained = any(remedy.risk or remedy.confidence is not Confidence.TO_BE_CHECKED for remedy in remedies)
         if is_explained or has_arrived(silent):

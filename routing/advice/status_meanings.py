@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from routing.rules.observed import REFUSALS
+from routing.rules.observed import CORRUPTED, REFUSALS, TRANSMITTER
 from routing.terms import Word
 
 
@@ -62,6 +62,10 @@ class StatusTrouble(Word):
     RESTORED = "RESTORED"
     SERVICE_GONE = "SERVICE_GONE"
     CONVERSATION_ENDED = "CONVERSATION_ENDED"
+    LIFETIME_OVER = "LIFETIME_OVER"
+    KEY_LOST = "KEY_LOST"
+    TRANSMITTER_FAILED = "TRANSMITTER_FAILED"
+    MESSAGE_CORRUPTED = "MESSAGE_CORRUPTED"
     STATEMENT_REFUSED = "STATEMENT_REFUSED"
     OTHER_NUMBER = "OTHER_NUMBER"
     UNREAD = "UNREAD"
@@ -154,7 +158,7 @@ CAUSES = (
     StatusCause(StatusTrouble.TARGET_EXCEPTION, (28005,)),
     StatusCause(StatusTrouble.QUEUE_OFF, (9617, 11219)),
     StatusCause(StatusTrouble.QUEUE_BUSY, (9749,)),
-    StatusCause(StatusTrouble.NO_SESSION_KEY, (9652, 28050, 28051, 28054)),
+    StatusCause(StatusTrouble.NO_SESSION_KEY, (9652, 28050, 28051, 28053, 28054, 28057)),
     StatusCause(StatusTrouble.NO_PERMISSION, (8494, 11215, 28056)),
     StatusCause(StatusTrouble.NO_ACCESS, (11211,)),
     StatusCause(StatusTrouble.NO_CONNECT, (9752, 28034, 28048)),
@@ -165,7 +169,9 @@ CAUSES = (
     StatusCause(
         StatusTrouble.NO_DIALOG_CERTIFICATE, (9728, 9730, 9731, 9733, 9734, 9735, 9737, 9767, 9768, 11229, 11230)
     ),
-    StatusCause(StatusTrouble.NO_ENDPOINT_CERTIFICATE, (9762, 9764, 9765, 9766, 28035, 28036, 28037, 28045)),
+    StatusCause(
+        StatusTrouble.NO_ENDPOINT_CERTIFICATE, (9762, 9764, 9765, 9766, 28035, 28036, 28037, 28045, 28055)
+    ),
     StatusCause(StatusTrouble.NO_BINDING, (9727,)),
     StatusCause(
         StatusTrouble.HANDSHAKE_FAILED,
@@ -173,14 +179,21 @@ CAUSES = (
     ),
     StatusCause(StatusTrouble.TARGET_BROKER_OFF, (28012, 28013, 28016)),
     StatusCause(StatusTrouble.TARGET_DATABASE_CLOSED, (28014, 28015, 28018, 28021)),
-    StatusCause(StatusTrouble.CONTRACT_NOT_TAKEN, (8408, 8409, 11214, 11225, 11226)),
+    StatusCause(
+        StatusTrouble.CONTRACT_NOT_TAKEN,
+        (8408, 8409, 8425, 8428, 8437, 8457, 8487, 8498, 11214, 11225, 11226, 11227, 11228),
+    ),
     StatusCause(StatusTrouble.LICENSE, (11282,)),
-    StatusCause(StatusTrouble.MESSAGE_REFUSED, (9704, 28004, 28010, 28011)),
+    StatusCause(StatusTrouble.MESSAGE_REFUSED, (8430, 8495, 9616, 9704, 11231, 11232, 28004, 28010, 28011)),
     StatusCause(StatusTrouble.DOUBLED_ID, (9723, 9772, 9773)),
     StatusCause(StatusTrouble.ID_DIFFERS, (9776, 9777)),
     StatusCause(StatusTrouble.RESTORED, (9719, 9720)),
-    StatusCause(StatusTrouble.SERVICE_GONE, (8490,)),
-    StatusCause(StatusTrouble.CONVERSATION_ENDED, (9779, 9784, 11212, 11213)),
+    StatusCause(StatusTrouble.SERVICE_GONE, (8470, 8490)),
+    StatusCause(StatusTrouble.CONVERSATION_ENDED, (8462, 8469, 9779, 9784, 11212, 11213)),
+    StatusCause(StatusTrouble.LIFETIME_OVER, (8489,)),
+    StatusCause(StatusTrouble.KEY_LOST, (11233, 28000, 28052, 28058, 28069, 28074)),
+    StatusCause(StatusTrouble.TRANSMITTER_FAILED, TRANSMITTER),
+    StatusCause(StatusTrouble.MESSAGE_CORRUPTED, CORRUPTED),
     StatusCause(StatusTrouble.STATEMENT_REFUSED, REFUSALS),
 )
 """The rows by precedence. Every known number has a row that matches any text."""

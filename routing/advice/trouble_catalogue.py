@@ -90,6 +90,7 @@ _ROUTE_REQUESTED = _entry(
     "A service of the sender's own instance needs a LOCAL route that names it: the BrokerConfiguration route"
     " comes before AutoCreatedLocal.",
 )
+_LIFETIME_OVER = _entry("The lifetime of the dialog is over.", "Let the application begin a new dialog.")
 
 REASONS: Mapping[Reason, TroubleEntry] = {
     Reason.LOCAL_SERVICE: _entry(
@@ -139,10 +140,7 @@ REASONS: Mapping[Reason, TroubleEntry] = {
         "A route leads back to the instance that the message comes from.",
         "Use LOCAL if the service is in this instance; otherwise correct the address.",
     ),
-    Reason.DIALOG_EXPIRED: _entry(
-        "The lifetime of the dialog is over.",
-        "Let the application begin a new dialog.",
-    ),
+    Reason.DIALOG_EXPIRED: _LIFETIME_OVER,
 }
 """The words for each reason."""
 
@@ -298,7 +296,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Otherwise make it writable and online.",
     ),
     StatusTrouble.TARGET_FULL: _entry(
-        "The target's database has no space left in its files, its transaction log or on the disk.",
+        "A database of the target's server, which the text names, has no space left in its files, log or disk.",
         "Free space there, or let the file grow. For a full log, read log_reuse_wait_desc in sys.databases.",
         "Then wait: SQL Server tries again by itself.",
     ),
@@ -353,6 +351,24 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "The other side has ended the conversation, and nothing more is delivered in it.",
         "Run END CONVERSATION here too, and begin a new dialog if there is more to send.",
         risk=END_RISK,
+    ),
+    StatusTrouble.LIFETIME_OVER: _LIFETIME_OVER,
+    StatusTrouble.KEY_LOST: _entry(
+        "The dialog's session key is lost or cannot be used, as after a master key was regenerated with FORCE.",
+        "Send again the messages that the other side did not get, in a new dialog.",
+        "Then run END CONVERSATION for the old one.",
+        risk=END_RISK,
+    ),
+    StatusTrouble.TRANSMITTER_FAILED: _entry(
+        "SQL Server could not send from the transmission queue, or delete there what it sent: something locks the"
+        " queue, the database is not available, or memory is short.",
+        "Read the error in the text, and look for sessions that hold locks in the sending database.",
+        "Do not delete messages: SQL Server tries again by itself.",
+    ),
+    StatusTrouble.MESSAGE_CORRUPTED: _entry(
+        "A message arrived damaged, or not encrypted and signed as the endpoint expects.",
+        "Check that both endpoints have the same encryption and algorithm.",
+        "Check the network, and that only SQL Server connects to the endpoint's port.",
     ),
     StatusTrouble.STATEMENT_REFUSED: _entry(
         "SQL Server refused a statement about routes with this number.",

@@ -352,7 +352,7 @@ def _of_exports(
         rejected=tuple(covered.rejected),
         notes=tuple(covered.notes),
     )
-    server = collect_evidence(export.rows, covered.units, rows["dialogs"])
+    server = collect_evidence(export.rows, covered.units, rows["dialogs"], covered.rows.get("endpoint_counts", ()))
     rows["instances"] = _without_listeners(rows["instances"], server)
     without_endpoint = tuple(covered.without_endpoint)
     return FileEvidence(rows, without_endpoint, views, log, spots_of_export(export.rows), server=server)

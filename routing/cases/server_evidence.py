@@ -25,7 +25,6 @@ from routing.cases.server_facts import (
     Grants,
     QueueFacts,
     are_named,
-    count_endpoints,
     find_permission,
     gives_connect,
     gives_send,
@@ -37,7 +36,6 @@ from routing.groups import group_pairs
 from routing.importing.catalog.covering import list_queues
 from routing.importing.catalog.replicas import Replicas, is_readable
 from routing.importing.catalog.typed_rows import MARKER
-from routing.importing.catalog.views import QUEUE
 from routing.importing.covered_rows import Unit, unit_of
 from routing.rules import text
 from routing.rules.text import collated
@@ -257,6 +255,10 @@ class ServerEvidence:
     def is_managed(self, instance: str) -> bool:
         """Return True if an instance is known to be a Managed Instance."""
         return self._engine_edition(instance) == MANAGED_INSTANCE
+
+    def is_rds(self, instance: str) -> bool:
+        """Return True if an instance is known to be one of Amazon RDS, by the database of its administrator."""
+        return self.database(instance, "rdsadmin") is not None
 
     def has_no_broker(self, instance: str) -> bool:
         """Return True if an instance is known to be a service of Azure without Service Broker."""
@@ -485,18 +487,21 @@ def collect_evidence(
     rows: Mapping[str, Sequence[TableRow]],
     units: Mapping[str, Mapping[Unit, datetime]],
     dialogs: Sequence[TableRow] = (),
+    counts: Sequence[TableRow] = (),
 ) -> ServerEvidence:
-    """Collect the facts other than routing from an export. ``rows`` are those of its views in their spelling."""
+    """Collect the facts other than routing from an export. ``rows`` are those of its views in their spelling.
+
+    ``dialogs`` and ``counts`` are the rows of the tables ``dialogs`` and ``endpoint_counts``.
+    """
     rows_by_view = {view: [row for row in rows[view] if MARKER not in row] for view in _KEPT if view in rows}
     waiting = Counter(
         WaitingKey(row["instance_name"], row["database_name"], row["to_service_name"], row["from_service_name"])
         for row in rows.get("transmission_queue", ())
         if MARKER not in row
     )
-    copies = Replicas(rows_by_view).find_copies(units.get(QUEUE, {}))
-    counts = [one for one in count_endpoints(rows, rows_by_view) if (one.instance, one.database) not in copies]
+    counted = [EndpointCount.of_row(row) for row in counts]
     queues = tuple(list_queues(rows_by_view, units))
-    return ServerEvidence(rows_by_view, units, counts, dialogs, waiting, queues)
+    return ServerEvidence(rows_by_view, units, counted, dialogs, waiting, queues)
 
 
 def evidence_of_tables(queues: Sequence[TableRow], counts: Sequence[TableRow]) -> ServerEvidence:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import NamedTuple
 
-from routing.importing.catalog.covering import list_counts
 from routing.importing.catalog.evidence_views import EVIDENCE_VIEWS
-from routing.importing.catalog.typed_rows import MARKER
-from routing.importing.covered_rows import unit_of
 from routing.importing.events.event_rows import BrokenEventError, parse_event, read_event
 from routing.render.phrases import count_places, named
 from routing.rules.text import collated
@@ -18,19 +14,10 @@ from routing.terms import FORWARD_DROPPED, UNDELIVERABLE, TableRow
 
 TELLS = {view.name: (view.purpose, view.permission) for view in EVIDENCE_VIEWS}
 """The content of each view other than routing, and the permission that its export needs."""
-CLOSED, CONVERSING, IN_ERROR = "CD", "CO", "ER"
-"""States of conversation endpoints, as sys.conversation_endpoints writes them."""
-_STATES = {
-    "STARTED_OUTBOUND": "SO",
-    "STARTED_INBOUND": "SI",
-    "CONVERSING": "CO",
-    "DISCONNECTED_INBOUND": "DI",
-    "DISCONNECTED_OUTBOUND": "DO",
-    "CLOSED": CLOSED,
-    "ERROR": IN_ERROR,
-}
 _OWN_OWNER = "0x01"
 _EVERY_PART = "every part"
+# Another task processes the message, or it is out of sequence or a duplicate: it arrived, or is sent again.
+_SENT_TWICE = (11216, 11217, 11218)
 # No permission: on an object, in a database, for a server's state, to open a database.
 _DENIED = (229, 262, 297, 300, 916)
 
@@ -281,6 +268,8 @@ def read_drop(event_data: str, instance: str) -> DroppedMessage | None:
         return None
     if event is None or event.row["source"] not in (UNDELIVERABLE, FORWARD_DROPPED):
         return None
+    if event.row["error_number"] in _SENT_TWICE:
+        return None
     return DroppedMessage(event.row["conversation_id"], event.row["error_number"], event.row["status_text"])
 
 
@@ -321,25 +310,3 @@ def find_permission(part: str, number: int | None) -> str | None:
         return "CONNECT ANY DATABASE"
     permission = TELLS[part][1] if part in TELLS else "VIEW ANY DEFINITION"
     return permission.partition(",")[0]
-
-
-def count_endpoints(
-    rows: Mapping[str, Sequence[TableRow]], own_rows: Mapping[str, Sequence[TableRow]]
-) -> Iterable[EndpointCount]:
-    """Yield the endpoints by state: as the queries count them, else from the rows of each."""
-    counted = {unit_of(row) for row in own_rows.get("endpoint_counts", ())}
-    yield from map(EndpointCount.of_row, list_counts(own_rows))
-    names = {
-        (*unit_of(row), row["service_id"]): row["name"]
-        for row in own_rows.get("services", ())
-        if row["service_id"] is not None
-    }
-    counts: Counter[EndpointCount] = Counter()
-    for row in rows.get("conversation_endpoints", ()):
-        if MARKER in row or row["state"] is None or unit_of(row) in counted:
-            continue
-        service = row["service_name"] or names.get((*unit_of(row), row["service_id"]))
-        state = _STATES.get(row["state"].strip().upper(), row["state"].strip().upper())
-        place = row["instance_name"], row["database_name"], state, service, row["far_service"]
-        counts[EndpointCount(*place, row["is_initiator"], 0)] += 1
-    yield from (alike._replace(endpoints=number) for alike, number in counts.items())

@@ -60,11 +60,12 @@ def import_export(
     ]
     optional: tuple[str, ...] = ("dialogs",) if "databases" in export.rows and "dialogs" not in keys else ()
     config = config.placed(opener.placed)
-    seen_keys = [key for view, key in SEEN_VIEWS.items() if view in export.rows and key in config.import_tables]
+    is_exported = {key: not export.rows.keys().isdisjoint(views) for key, views in SEEN_VIEWS.items()}
+    seen_keys = [key for key in SEEN_VIEWS if is_exported[key] and key in config.import_tables]
     keys += seen_keys
     if "databases" in export.rows:
         # Of databases that are gone nothing stays.
-        optional += tuple(key for key in SEEN_VIEWS.values() if key not in seen_keys)
+        optional += tuple(key for key in SEEN_VIEWS if key not in seen_keys)
     leaves_out = _find_unneeded(export, seen_keys)
     with nullcontext() if dry_run else stored_tables.only_import(config, now):
         progress("reading the tables")
@@ -82,7 +83,7 @@ def _find_unneeded(export: CatalogExport, seen_keys: Collection[str]) -> list[st
 
     The monitors of queues go to the table of queues.
     """
-    stored_views = {view for view, key in SEEN_VIEWS.items() if key in seen_keys}
+    stored_views = {view for key in seen_keys for view in SEEN_VIEWS[key]}
     stored_views |= {MONITORS} if "queues" in seen_keys else set()
     views = [view for view in export.rows if view in EVIDENCE and view not in stored_views]
     if views:
@@ -131,9 +132,9 @@ def _bring_export(
         changes["dialogs"] = _dialog_changes(store, covered, dropped.get("dialogs", {}))
     if "messages" in store.locations:
         changes |= _added_rows(store, covered)
-    for view, key in SEEN_VIEWS.items():
+    for key in SEEN_VIEWS:
         if key in store.locations:
-            changes[key] = _seen_changes(store, covered, view, dropped.get(key, {}))
+            changes[key] = _seen_changes(store, covered, key, dropped.get(key, {}))
     for key, change in changes.items():
         done.count_written(key, change.counts)
     if not dry_run:
@@ -165,7 +166,7 @@ def _find_dropped(
     units_by_table = {key: {unit_of(row) for row in stored[key]} for key in _OF_DATABASES}
     if "dialogs" in store.locations:
         units_by_table["dialogs"] = store.units("dialogs", {instance for instance, _ in of_views})
-    for key in SEEN_VIEWS.values():
+    for key in SEEN_VIEWS:
         if key in store.locations:
             units_by_table[key] = store.units(key, {instance for instance, _ in of_views})
     for key in units_by_table:
@@ -248,11 +249,10 @@ def _say_copies(store: stored_tables.StoredTables, covered: CoveredRows, stored:
 
 
 def _seen_changes(
-    store: stored_tables.StoredTables, covered: CoveredRows, view: str, dropped_units: Collection[Unit]
+    store: stored_tables.StoredTables, covered: CoveredRows, key: str, dropped_units: Collection[Unit]
 ) -> TableChanges:
     """Find the changes to a table of evidence, which has the last export of each database."""
-    key = SEEN_VIEWS[view]
-    units = {*covered.units.get(view, {}), *dropped_units}
+    units = {*dropped_units, *(unit for view in SEEN_VIEWS[key] for unit in covered.units.get(view, {}))}
     rows = [row for row in covered.rows.get(key, []) if unit_of(row) not in dropped_units]
     stored = store.rows(key, {"instance_name": {instance for instance, _ in units}})
     return present_changes(stored, rows, ON[key], lambda row: unit_of(row) in units)

@@ -73,7 +73,7 @@ MUTANTS = (
         "service_remedies",
         "client-is-there",
         "nobody waits for messages to a client of query notifications that is gone",
-        "    if name.startswith(QUERY_NOTIFICATION):\n",
-        "    if name == QUERY_NOTIFICATION:\n",
+        "    if client is not None and client.name:\n",
+        "    if client is None:\n",
     ),
 )

@@ -1080,6 +1080,123 @@ def test_dialogs_whose_messages_wait_are_no_leak(tmp_path: Path) -> None:
     assert check([str(tmp_path)]).troubles == []
 
 
+@pytest.mark.parametrize("test_broker", ["bbbbbbbb", "aaaaaaaa"])
+def test_routes_to_several_broker_instances_are_named(test_broker: str, tmp_path: Path) -> None:
+    brokers = {"Prod": GUID.format("aaaaaaaa"), "Test": GUID.format(test_broker)}
+    routes = [
+        route(name, "//stock", f"TCP://{name}:4022", broker_instance=broker) for name, broker in brokers.items()
+    ]
+    message = waiting(1, "//stock", to_broker_instance=brokers["Test"])
+    whole_shop(tmp_path, [message], routes={"msdb": [], "Orders": routes})
+    actions = only_remedy(tmp_path).actions
+    is_named = f"'Prod' to '{brokers['Prod']}' and 'Test' to '{brokers['Test']}'" in actions[0]
+    assert is_named is ("BEGIN DIALOG" in actions[1]) is (test_broker == "bbbbbbbb")
+
+
+def test_a_client_that_is_gone_hides_neither_errors_nor_a_queue_that_is_off(tmp_path: Path) -> None:
+    client = f"SqlQueryNotificationService-{LEFT}"
+    services = {"msdb": [], "Orders": [{"name": client, "service_id": 7, "service_queue_id": 70}]}
+    queues = {"Orders": [{**QUEUE, "is_receive_enabled": 0}]}
+    counts = {"Orders": [{"state": "ER", "service_name": client, "far_service": "//any", "endpoints": 2}]}
+    whole_shop(tmp_path, [], [], services=services, service_queues=queues, endpoint_counts=counts)
+    kinds = [trouble.kind for trouble in check([str(tmp_path)]).troubles]
+    assert kinds == [TroubleKind.QUEUE_OFF, TroubleKind.DIALOGS_IN_ERROR]
+
+
+MAIL_DENIED = "The EXECUTE permission was denied on the object 'sp_send_dbmail', database 'msdb', schema 'dbo'."
+POLICY = (
+    'Cannot execute as the database principal because the principal "##MS_PolicyEventProcessingLogin##" does not.'
+)
+_USER = "[##MS_PolicyEventProcessingLogin##]"
+
+
+@pytest.mark.parametrize(
+    ("line", "trusted", "change"),
+    [
+        (MAIL_DENIED, 0, "ALTER DATABASE [Orders] SET TRUSTWORTHY ON;"),
+        (MAIL_DENIED, 1, "dm_broker_activated_tasks"),
+        (POLICY, 0, f"ALTER USER {_USER} WITH LOGIN = {_USER};"),
+    ],
+)
+def test_a_procedure_that_fails_in_another_database_gets_no_grant_here(
+    line: str, trusted: int, change: str, tmp_path: Path
+) -> None:
+    queue = {**QUEUE, "is_activation_enabled": 1, "activation_procedure": "[dbo].[p]", "messages": 5}
+    services = {"msdb": [], "Orders": [{"name": "//orders", "service_id": 7, "service_queue_id": 70}]}
+    trusting = {**database("Orders", "0d0d0d0d"), "is_trustworthy_on": trusted, "owner_sid": "0x01"}
+    failure = (
+        f"The activated proc '[dbo].[p]' running on queue 'Orders.dbo.StockQueue' output the following: '{line}'"
+    )
+    databases = [database("msdb", "d4d4d4d4", 4), trusting]
+    queues = {"Orders": [queue]}
+    whole_shop(tmp_path, [], services=services, service_queues=queues, databases=databases, **log(failure))
+    [trouble] = check([str(tmp_path)]).troubles
+    statement = trouble.remedy.statement or ""
+    assert change in statement
+    assert not any(words in statement for words in ("GRANT", "EXECUTE AS OWNER"))
+
+
+def test_queues_of_sql_server_itself_need_no_reader(tmp_path: Path) -> None:
+    wmi = "SQL/Notifications/ProcessWMIEventProviderNotification/v1.0"
+    errors = "http://schemas.microsoft.com/SQL/Notifications/EventNotificationService"
+    services = {
+        name: [{"name": service, "service_id": 7, "service_queue_id": 70}]
+        for name, service in (("msdb", wmi), ("Orders", errors))
+    }
+    queue = {**QUEUE, "activation_procedure": None, "messages": 7}
+    whole_shop(tmp_path, [], [], services=services, service_queues={"msdb": [queue], "Orders": [queue]})
+    [trouble] = check([str(tmp_path)]).troubles
+    assert trouble.kind is TroubleKind.CLIENTS_GONE
+    assert "DROP EVENT NOTIFICATION [<name>] ON SERVER;" in (trouble.remedy.statement or "")
+    assert "ALTER QUEUE" not in (trouble.remedy.statement or "")
+
+
+@pytest.mark.parametrize(
+    "status", ["The Service Broker protocol transport is not available.", "Error: 916, State: 3."]
+)
+def test_amazon_rds_gets_no_statement_that_it_refuses(status: str, tmp_path: Path) -> None:
+    databases = [
+        database("msdb", "d4d4d4d4", 4),
+        database("Orders", "0d0d0d0d"),
+        database("rdsadmin", "05050505", 6),
+    ]
+    nothing = [dict.fromkeys(("endpoint_id", "is_message_forwarding_enabled", "machine_name", "port"))]
+    service, number = ("//stock", 9748) if "transport" in status else ("//orders", 28005)
+    message = waiting(1, service, transmission_status=status, error_number=number)
+    whole_shop(tmp_path, [message], databases=databases, service_broker_endpoints=nothing)
+    remedy = only_remedy(tmp_path)
+    assert remedy.statement is None
+    assert "'SHOP' is Amazon RDS" in remedy.actions[0]
+
+
+LEFT = "1f0a6b1c-7d88-4b7a-9d5e-2f0a6b1c7d88"
+
+
+@pytest.mark.parametrize(("tasks", "kind"), [(None, "CLIENTS_GONE"), (0, "CLIENTS_GONE"), (1, None)])
+@pytest.mark.parametrize(
+    ("library", "service", "dropped"),
+    [
+        ("SqlDependency", f"SqlQueryNotificationService-{LEFT}", f"SqlQueryNotificationQueue-{LEFT}"),
+        ("SqlTableDependency", f"dbo_Items_{LEFT}_Receiver", f"tr_dbo_Items_{LEFT}_Sender"),
+    ],
+)
+def test_the_objects_of_a_client_that_is_gone_are_dropped(
+    library: str, service: str, dropped: str, tasks: int | None, kind: str | None, tmp_path: Path
+) -> None:
+    services = {"msdb": [], "Orders": [{"name": service, "service_id": 7, "service_queue_id": 70}]}
+    queue = {**QUEUE, "activation_procedure": None, "messages": 0 if tasks else 16_302_361}
+    monitors = None if tasks is None else [{"database_id": 5, "queue_id": 70, "tasks_waiting": tasks}]
+    counts = [{"state": "CO", "service_name": service, "far_service": "//any", "endpoints": 400}]
+    views = {"service_queues": {"Orders": [queue]}, "endpoint_counts": {"Orders": counts}}
+    whole_shop(tmp_path, [], [], services=services, dm_broker_queue_monitors=monitors, **views)
+    troubles = check([str(tmp_path)]).troubles
+    assert [trouble.kind for trouble in troubles] == ([] if kind is None else [kind])
+    for trouble in troubles:
+        assert f"1 client of {library} has 16,302,361 unread messages and 400 dialogs" in trouble.remedy.cause
+        assert f"[{dropped}];" in (trouble.remedy.statement or "")
+        assert ("tasks_waiting" in trouble.remedy.text) is (tasks is None)
+
+
 # What the project's own session of Extended Events recorded.
 
 
@@ -1096,6 +1213,24 @@ def undeliverable(number: int, reason: str) -> str:
     }
     data = "".join(f'<data name="{name}"><value>{value}</value></data>' for name, value in fields.items())
     return f'<event name="{UNDELIVERABLE}" timestamp="2026-01-05T12:02:00.000Z">{data}</event>'
+
+
+@pytest.mark.parametrize(("number", "is_replica"), [(28018, True), (28014, False)])
+def test_a_status_that_names_a_mirror_leads_to_the_principal(
+    number: int, is_replica: bool, tmp_path: Path
+) -> None:
+    stock = {**database("Stock", "5c5c5c5c"), "state_desc": "ONLINE"}
+    shop(tmp_path, "The database takes nothing.", number, routes=AWAY)
+    target(tmp_path, databases=[database("msdb", "d5d5d5d5", 4), stock])
+    assert ("let the route lead to the principal" in only_remedy(tmp_path).text) is is_replica
+
+
+def test_a_duplicate_is_not_a_message_that_is_lost(tmp_path: Path) -> None:
+    event = undeliverable(11218, "This message could not be delivered because it is a duplicate.")
+    arrived = {"Stock": [endpoint(1, is_initiator=0, far_service="//orders")]}
+    shop(tmp_path, routes=AWAY)
+    target(tmp_path, broker_events=[{"event_data": event}], conversation_endpoints=arrived)
+    assert "Their acknowledgement is lost" in only_remedy(tmp_path).cause
 
 
 @pytest.mark.parametrize(

@@ -240,6 +240,28 @@ def test_a_gone_client_is_found_with_only_the_queue_exported(status: str, tmp_pa
     assert "END CONVERSATION @handle WITH CLEANUP" in (advice.remedy.statement or "")
 
 
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_host_without_a_name_may_be_gone_with_its_service(is_known: bool, tmp_path: Path) -> None:
+    status = "DNS lookup failed with error: '11001(No such host is known.)'."
+    whole_shop(tmp_path, [waiting(1, "//stock", transmission_status=status)])
+    if is_known:
+        export(tmp_path, "HUB", services={"Stock": [{"name": "//stock"}]})
+    [group] = check([str(tmp_path)]).groups
+    assert ("If the service is gone" in group.advice[0].remedy.text) is not is_known
+
+
+def test_a_table_dependency_loses_its_trigger_before_its_dialogs(tmp_path: Path) -> None:
+    name = CLIENT.replace("SqlQueryNotificationService-", "dbo_Items_")
+    status = "The target service name could not be found."
+    whole_shop(tmp_path, [waiting(1, f"{name}_Receiver", transmission_status=status)])
+    [group] = check([str(tmp_path)]).groups
+    statement = group.advice[0].remedy.statement or ""
+    assert (
+        0 < statement.index(f"DROP TRIGGER [<schema>].[tr_{name}_Sender];") < statement.index("END CONVERSATION")
+    )
+    assert "CREATE ROUTE" not in statement
+
+
 def test_one_message_without_a_verdict_is_shown_with_its_status(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -96,7 +96,7 @@ def cover(
         rejected=export.rejected, rejected_of=export.rejected_of, notes=export.notes, doubts=export.doubts
     )
     _spell(export, spelling)
-    leave_copies_out(export)
+    copies = leave_copies_out(export)
     for view in leaves_out:
         del export.rows[view]
     for view, rows in export.rows.items():
@@ -114,7 +114,8 @@ def cover(
     conversation_rows.messages(covered, export.rows)
     twice = "the row appears twice"
     _add_distinct(covered, "queues", "service_queues", list_queues(export.rows, covered.units), twice)
-    _add_distinct(covered, "endpoint_counts", "endpoint_counts", list_counts(export.rows), twice)
+    counted = {*copies, *covered.units.get("endpoint_counts", {})}
+    _add_distinct(covered, "endpoint_counts", "endpoint_counts", list_counts(export.rows, counted), twice)
     return covered
 
 
@@ -181,8 +182,8 @@ def _find_address_fault(row: TableRow) -> str | None:
 # Queues and counted conversation endpoints.
 
 
-SEEN_VIEWS = {"service_queues": "queues", "endpoint_counts": "endpoint_counts"}
-"""The views beside the routing that an import stores, each with its table."""
+SEEN_VIEWS = {"queues": ("service_queues",), "endpoint_counts": ("endpoint_counts", "conversation_endpoints")}
+"""The tables beside the routing that an import writes, each with the views of its rows."""
 MONITORS = "dm_broker_queue_monitors"
 _OWN = (
     *("instance_name", "database_name", "schema_name", "name", "is_receive_enabled", "is_enqueue_enabled"),
@@ -193,6 +194,17 @@ _COUNTED = (
     *("instance_name", "database_name", "state", "service_name", "far_service", "is_initiator", "endpoints"),
     "exported_at",
 )
+CLOSED, CONVERSING, IN_ERROR = "CD", "CO", "ER"
+"""States of conversation endpoints, as sys.conversation_endpoints writes them."""
+_STATES = {
+    "STARTED_OUTBOUND": "SO",
+    "STARTED_INBOUND": "SI",
+    "CONVERSING": CONVERSING,
+    "DISCONNECTED_INBOUND": "DI",
+    "DISCONNECTED_OUTBOUND": "DO",
+    "CLOSED": CLOSED,
+    "ERROR": IN_ERROR,
+}
 
 
 def list_queues(
@@ -228,8 +240,23 @@ def list_queues(
         }
 
 
-def list_counts(rows: Mapping[str, Sequence[TableRow]]) -> Iterator[TableRow]:
-    """Yield the numbers of conversation endpoints that the queries exported, by state and services."""
+def list_counts(rows: Mapping[str, Sequence[TableRow]], counted: Collection[Unit]) -> Iterator[TableRow]:
+    """Yield the numbers of conversation endpoints by state and services.
+
+    They are those of the queries, or else count the endpoints of databases that are not in ``counted``.
+    """
     for row in rows.get("endpoint_counts", ()):
         if row["state"] and row["endpoints"]:
             yield {name: row[name] for name in _COUNTED}
+    names = {(*unit_of(row), row["service_id"]): row["name"] for row in rows.get("services", ())}
+    counts: Counter[tuple[object, ...]] = Counter()
+    for row in rows.get("conversation_endpoints", ()):
+        unit = unit_of(row)
+        if row["state"] is None or unit in counted:
+            continue
+        state = row["state"].strip().upper()
+        service = row["service_name"] or names.get((*unit, row["service_id"]))
+        ends = service, row["far_service"], row["is_initiator"]
+        counts[(*unit, _STATES.get(state, state), *ends, row["exported_at"])] += 1
+    for (*values, exported_at), number in counts.items():
+        yield dict(zip(_COUNTED, (*values, number, exported_at), strict=True))

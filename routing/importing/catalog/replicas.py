@@ -74,8 +74,11 @@ def is_readable(row: TableRow) -> bool:
     return bool(row["service_broker_guid"] != ZERO_GUID)
 
 
-def leave_copies_out(export: CatalogExport) -> None:
-    """Remove the messages and queues of secondary replicas that the primary's export has, with a note."""
+def leave_copies_out(export: CatalogExport) -> Collection[Unit]:
+    """Remove the messages and queues of secondary replicas that the primary's export has, with a note.
+
+    Return these secondary replicas' databases.
+    """
     units = {unit_of(row) for row in export.rows.get(QUEUE, ())}
     copies = dict.fromkeys(Replicas(export.rows).find_copies(units))
     for view in export.rows.keys() & _SHARED if copies else ():
@@ -86,3 +89,4 @@ def leave_copies_out(export: CatalogExport) -> None:
     for instance, database in copies:
         place = f"{quote(instance)}, database {quote(database or '')}"
         export.notes.append(f"{place} is a secondary replica: its messages are counted once, at the primary")
+    return copies

@@ -10,7 +10,7 @@ import pytest
 from routing.advice.remedy import TroubleKind
 from routing.config import Config
 from routing.views.report.reporting import read_troubles
-from tests.exported import database, export
+from tests.exported import database, endpoint, export
 from tests.exported_causes import QUEUE
 from tests.imports import config_in, import_views, locations_of, no_spark, rows_at
 
@@ -91,3 +91,18 @@ def test_report_reads_queues_and_endpoint_counts(tmp_path: Path) -> None:
         (TroubleKind.ENDPOINTS_LEAK, 700),
     ]
     assert read_troubles({}) is None
+
+
+@pytest.mark.parametrize("column", ["service_id", "service_name"])
+def test_endpoints_are_counted_if_the_export_has_no_counts(tmp_path: Path, column: str) -> None:
+    config = config_in(tmp_path, *SEEN)
+    service = {"service_id": 7} if column == "service_id" else {"service_name": "//orders"}
+    closed = [endpoint(number, is_initiator=0, state="closed", **service) for number in range(120)]
+    bring(tmp_path, config, conversation_endpoints={"Orders": closed, "msdb": [endpoint(1, state=None)]})
+    [count] = stored(config, "endpoint_counts")
+    assert [count[name] for name in ("state", "service_name", "is_initiator", "endpoints")] == [
+        *("CD", "//orders", False, 120)
+    ]
+    # Counts of the queries come first, also if there is none of a database.
+    bring(tmp_path, config, TUESDAY, conversation_endpoints={"Orders": closed}, endpoint_counts={"Orders": []})
+    assert stored(config, "endpoint_counts") == []
