@@ -60,9 +60,10 @@ def read(tmp_path: Path, view: str, column: str, value: str) -> CatalogExport:
 
 @pytest.mark.parametrize(("view", "column", "longest"), LENGTHS)
 def test_a_text_as_long_as_its_column_and_one_longer(tmp_path: Path, view: str, column: str, longest: int) -> None:
-    export = read(tmp_path, view, column, "x" * longest)
-    assert ([row[column] for row in export.rows[view]], export.rejected) == (["x" * longest], [])
-    export = read(tmp_path, view, column, "x" * (longest + 1))
+    text = ("//" if column == "address" else "").ljust(longest, "x")
+    export = read(tmp_path, view, column, text)
+    assert ([row[column] for row in export.rows[view]], export.rejected) == ([text], [])
+    export = read(tmp_path, view, column, f"{text}x")
     (why,) = export.rejected
     assert f"{column}: it has {longest + 1:,} characters, and SQL Server's column holds {longest:,}" in why
     assert export.rows[view] == []
