@@ -19,7 +19,8 @@ _WMI_SERVICE = "SQL/Notifications/ProcessWMIEventProviderNotification/v1.0"
 _NOTIFICATIONS, _TABLES, _WMI = "SqlDependency", "SqlTableDependency", "WMI events"
 _GUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _OF_CLIENT = re.compile(rf"sqlquerynotificationservice(.+)|(.+_{_GUID})_(?:sender|receiver)", re.IGNORECASE)
-_RISK = "The statements delete the client's unread messages. A client that still runs gets no more changes."
+_RISK = "A client that still runs gets no more changes."
+_LOSS = "The statements delete the client's unread messages."
 _ACTIONS = {
     _NOTIFICATIONS: (
         "Let clients of query notifications call SqlDependency.Start once, and Stop when they end.",
@@ -119,7 +120,7 @@ def report_left(left: LeftClients, many_open: int, many_ended: int) -> Iterator[
             f"{found} in {named(place.database)}, and {reader}: a client that fails leaves its objects behind.",
             (*(() if watched else (_LOOK_FIRST,)), *_ACTIONS[library]),
             *_drop(client, largest.schema),
-            risk=_RISK,
+            risk=_RISK if library == _WMI else f"{_LOSS} {_RISK}",
             confidence=Confidence.LIKELY if watched else Confidence.TO_BE_CHECKED,
         )
         yield EstateTrouble(TroubleKind.CLIENTS_GONE, f"{found} left", messages + opened + ended, remedy)

@@ -35,10 +35,9 @@ TRIES_AGAIN = (
     "Wait, and export the queue again: SQL Server tries again by itself, after 4, 8, 16, 32 and then every 64"
     " seconds."
 )
-_OVER = (
-    *(StatusTrouble.SERVICE_GONE, StatusTrouble.CONVERSATION_ENDED, StatusTrouble.LIFETIME_OVER),
-    StatusTrouble.KEY_LOST,
-)
+_OVER = (StatusTrouble.SERVICE_GONE, StatusTrouble.CONVERSATION_ENDED)
+_OF_ONE_DIALOG = (StatusTrouble.LIFETIME_OVER, StatusTrouble.KEY_LOST, StatusTrouble.RESTORED)
+"""What says nothing of the client at the other end."""
 _SAID_THERE = (
     *(StatusTrouble.TARGET_FULL, StatusTrouble.TARGET_DAMAGED, StatusTrouble.NO_MEMORY, StatusTrouble.LICENSE),
     *(StatusTrouble.TARGET_EXCEPTION, StatusTrouble.CONTRACT_NOT_TAKEN, StatusTrouble.MESSAGE_REFUSED),
@@ -177,7 +176,7 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     **dict.fromkeys(_SAID_THERE, connection_advice.say_at_target),
     StatusTrouble.ID_DIFFERS: connection_advice.renew_id,
     StatusTrouble.DOUBLED_ID: _part_twins,
-    **dict.fromkeys((*_OVER, StatusTrouble.RESTORED), _end_dialogs),
+    **dict.fromkeys((*_OVER, *_OF_ONE_DIALOG), _end_dialogs),
     StatusTrouble.UNREAD: connection_advice.read_views,
 }
 """The builders of remedies for troubles where the words of the catalogue are not enough."""

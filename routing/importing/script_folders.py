@@ -1,6 +1,7 @@
 """Choose the scripts of a folder that a deployment applies, in the order in which migration tools apply them.
 
-The names of files say it all: numbers and versions, undo scripts, and scripts of one environment.
+The names of files say it: numbers and versions, undo scripts, and scripts of one environment. Plans and changelogs
+give another order.
 """
 
 from __future__ import annotations
@@ -122,7 +123,14 @@ def _find_plan(
 
 
 _CHANGELOGS = frozenset([".xml", ".yaml", ".yml", ".json"])
-_COMMENT = re.compile(r"<!--(?:[^-]|-(?!->))*(?:-->|\Z)|^[ \t]*#.*", re.MULTILINE)
+# Comments, and what undoes changes, in XML, JSON and YAML.
+_NOT_APPLIED = re.compile(
+    r"<!--(?:[^-]|-(?!->))*(?:-->|\Z)|^[ \t]*#.*"
+    r"|<rollback\b[^<>]*(?<!/)>(?:[^<]|<(?!/rollback\b))*(?:</rollback|\Z)"
+    r"|\"rollback\"\s*:\s*(?:\[[^\]]*(?:\]|\Z)|\{(?:[^{}]|\{[^{}]*\})*\})"
+    r"|^([ \t]*)rollback:.*(?:\n\1[ \t-].*)*",
+    re.MULTILINE,
+)
 _INCLUDED = re.compile(
     r"""\b(?:file|path)["']?[ \t]*[:=][ \t]*(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'<>,{}]+))""", re.IGNORECASE
 )
@@ -156,7 +164,7 @@ def _find_included(
     changelog: PurePosixPath, text: str, files: Mapping[PurePosixPath, list[PurePosixPath]]
 ) -> Iterator[PurePosixPath]:
     """Yield the files that a changelog includes by paths, which may be relative to any folder above it."""
-    for match in _INCLUDED.finditer(_COMMENT.sub("", text)):
+    for match in _INCLUDED.finditer(_NOT_APPLIED.sub("", text)):
         written = "".join(match.groups("")).replace("\\", "/").removeprefix("classpath:").lstrip("/")
         name = PurePosixPath(written)
         shorter = [name.relative_to(above) for above in name.parents][::-1]

@@ -58,24 +58,8 @@ NO_PERMISSION = (8494, 11211, 11215)
 NO_SUCH_SERVICE = (8490, 11210)
 _HANDSHAKE = (
     *(9649, 9751, 9752, 9762, 9763, 9764, 9765, 9766, 28022, 28023, 28026, 28027, 28028, 28029, 28030, 28031),
-    *(
-        28034,
-        28035,
-        28036,
-        28037,
-        28038,
-        28039,
-        28045,
-        28047,
-        28048,
-        28055,
-        28059,
-        28070,
-        28079,
-        28080,
-        28081,
-        28082,
-    ),
+    *(28034, 28035, 28036, 28037, 28038, 28039, 28045, 28047, 28048, 28055, 28059, 28070, 28079, 28080, 28081),
+    28082,
 )
 _DIALOG_SECURITY = (
     *(9652, 9727, 9728, 9730, 9731, 9733, 9734, 9735, 9737, 9767, 9768),
@@ -139,8 +123,9 @@ TABLE = (
         _COMPATIBLE,
         "The database that the dialog is bound to lacks the service; SQL Server ends the dialog with this error.",
     ),
+    AgreementLine((8489,), (Reason.DIALOG_EXPIRED,), _AGREES),
     AgreementLine(
-        NumberTopic.CONVERSATION, _EVERY, _SAYS_NOTHING, "The other side ended the conversation, wherever it is."
+        NumberTopic.CONVERSATION, _EVERY, _SAYS_NOTHING, "The conversation is over, wherever the other side is."
     ),
     # Numbers with the same meaning as a reason.
     AgreementLine(_NO_ROUTE, (Reason.NO_ROUTE,), _AGREES),

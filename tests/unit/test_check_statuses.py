@@ -240,6 +240,14 @@ def test_a_gone_client_is_found_with_only_the_queue_exported(status: str, tmp_pa
     assert "END CONVERSATION @handle WITH CLEANUP" in (advice.remedy.statement or "")
 
 
+def test_a_lifetime_that_is_over_does_not_end_the_other_dialogs_of_a_client(tmp_path: Path) -> None:
+    services = {"msdb": [], "Orders": [{"name": CLIENT}]}
+    status = "The dialog has exceeded the specified LIFETIME."
+    whole_shop(tmp_path, [waiting(1, CLIENT, transmission_status=status)], services=services)
+    [group] = check([str(tmp_path)]).groups
+    assert not any("WITH CLEANUP" in (advice.remedy.statement or "") for advice in group.advice)
+
+
 @pytest.mark.parametrize("is_known", [False, True])
 def test_a_host_without_a_name_may_be_gone_with_its_service(is_known: bool, tmp_path: Path) -> None:
     status = "DNS lookup failed with error: '11001(No such host is known.)'."

@@ -248,7 +248,8 @@ def list_counts(rows: Mapping[str, Sequence[TableRow]], counted: Collection[Unit
     for row in rows.get("endpoint_counts", ()):
         if row["state"] and row["endpoints"]:
             yield {name: row[name] for name in _COUNTED}
-    names = {(*unit_of(row), row["service_id"]): row["name"] for row in rows.get("services", ())}
+    services = (row for row in rows.get("services", ()) if row["service_id"] is not None)
+    names = {(*unit_of(row), row["service_id"]): row["name"] for row in services}
     counts: Counter[tuple[object, ...]] = Counter()
     for row in rows.get("conversation_endpoints", ()):
         unit = unit_of(row)

@@ -63,7 +63,7 @@ def checks(name: str) -> bool:
 
 
 def find_misfits(name: str, cells: Sequence[str | None], *, is_complete: bool) -> Iterator[tuple[int, str]]:
-    """Yield the places of cells that do not fit a column that is not read, and why.
+    """Yield the places of cells that do not fit a column of `checks`, and why.
 
     ``is_complete`` where each cell of the column holds something, as in text of fixed width.
     """

@@ -152,9 +152,11 @@ class _TextReader:
             return
         self._is_blank = False
         has_width = self._table is not None and 1 < self._table.width == len(cells)
+        # A status that a tool cut off may end like the name of a connection.
+        is_cut = self._table is not None and self._table.fixed is not None and text.rstrip().endswith(_ELLIPSES)
         if self._begin(line, below):
             self._is_first = False
-        elif not has_width and (connection := find_connection(text)) is not None:
+        elif not (has_width or is_cut) and (connection := find_connection(text)) is not None:
             self._connection = connection
             self._leave(DatabaseMark(None))
         elif (error := find_error(text)) is not None:

@@ -269,6 +269,28 @@ def test_scripts_of_liquibase_apply_in_the_order_of_the_changelog(
     assert [file.name for file in files] == ["z.sql", "a.sql", "b.sql"]
 
 
+@pytest.mark.parametrize(
+    ("changelog", "text"),
+    [
+        (
+            "c.xml",
+            XML.format('<rollback/><sqlFile path="b.sql"/><rollback>\n<sqlFile path="undo.sql"/></rollback>'),
+        ),
+        (
+            "c.json",
+            '{"databaseChangeLog": [{"path": "b.sql"}, {"rollback": [{"sqlFile": {"path": "undo.sql"}}]}]}',
+        ),
+        ("c.yaml", "databaseChangeLog:\n  rollback:\n  - path: undo.sql\n  changes:\n  - path: b.sql\n"),
+    ],
+)
+def test_a_script_that_liquibase_runs_only_to_roll_back_is_left_out(
+    tmp_path: Path, changelog: str, text: str
+) -> None:
+    (tmp_path / changelog).write_text(text, encoding="utf-8")
+    files = arrange(tmp_path, [tmp_path / f"{name}.sql" for name in ("a", "b", "undo")], None, [], set())
+    assert [file.name for file in files] == ["b.sql", "a.sql"]
+
+
 def test_an_included_script_shows_that_its_sibling_is_of_an_environment() -> None:
     notes: list[str] = []
     main, test = TOP / "main.sql", TOP / "routes/test.sql"

@@ -106,3 +106,10 @@ def test_endpoints_are_counted_if_the_export_has_no_counts(tmp_path: Path, colum
     # Counts of the queries come first, also if there is none of a database.
     bring(tmp_path, config, TUESDAY, conversation_endpoints={"Orders": closed}, endpoint_counts={"Orders": []})
     assert stored(config, "endpoint_counts") == []
+
+
+def test_endpoints_of_services_without_ids_have_no_service(tmp_path: Path) -> None:
+    config = config_in(tmp_path, *SEEN)
+    services = {"Orders": [{"name": "//a"}, {"name": "//b"}]}
+    bring(tmp_path, config, services=services, conversation_endpoints={"Orders": [endpoint(1, state="CO")]})
+    assert [count["service_name"] for count in stored(config, "endpoint_counts")] == [None]

@@ -148,6 +148,12 @@ def test_results_of_several_servers_in_one_file_are_refused(tmp_path: Path, line
         assert several == ([True, True] if host != "HUB" or text.startswith("Changed") else []), text
 
 
+def test_a_status_that_was_cut_off_is_not_the_name_of_a_connection(tmp_path: Path) -> None:
+    text = "name service_id\n---- ----------\n//a 1\n//b Connection attempt failed...\n//c 3\n"
+    export = read(tmp_path, "services.txt", text)
+    assert (names(export), len(rejections_of(export))) == (["//a", "//c"], 1)
+
+
 TOOL_ERRORS = [
     *("Timeout expired", "[S0001][916] Line 1: No access", "SQL Error [916] [S0001]: No access", "Error 916: No"),
     *("SQL-Fehler [916] [S0001]: Kein Zugriff", "Invoke-Sqlcmd : No access", "x.y.SQLServerException: No"),

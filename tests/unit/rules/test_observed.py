@@ -61,7 +61,8 @@ TRUTH: dict[int | None, str] = {
     **dict.fromkeys((9723, 9772, 9773, 9776, 9777), ". ... ...ccc. ... c"),
     **dict.fromkeys((8494, 11211, 11215), "c ccc ....... ... c"),
     **dict.fromkeys((8490, 11210), ". ... ..c.... ... ."),
-    **dict.fromkeys((8462, 8469, 8470, 8489, 8495, 9779, 9784, 11212, 11213), NOTHING),
+    **dict.fromkeys((8462, 8469, 8470, 8495, 9779, 9784, 11212, 11213), NOTHING),
+    8489: ". ... ....... ... A",
 }
 # Where the routes of msdb were searched: what is not said here is as above.
 IN_MSDB = {
