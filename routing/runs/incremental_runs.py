@@ -53,7 +53,7 @@ _PENDING = "pending_messages"
 def run_incremental(inputs: RunInputs, frame_cache: FrameCache, now: datetime) -> RunResult:
     """Decide new messages, and delayed ones as of ``now`` if an input has changed or they are due.
 
-    The first run of a job creates every table. Later runs append only to tables for which they have rows. In
+    The first run of a job creates every table. Later runs append only to tables for which they may have rows. In
     pending_messages they replace the rows that differ.
     """
     outputs = changing_outputs(inputs)

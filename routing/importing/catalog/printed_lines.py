@@ -15,6 +15,7 @@ _LINE_END = re.compile(r"(?<!\r)\r*\n|\r")
 # SQL Server counts rows in the language of the session, as in (2 Zeile(n) betroffen).
 _REST = r"(?:[^()\d]|\([^()\d]{0,20}\)){0,60}"
 _COUNT = re.compile(rf"[(\uff08]{_REST}\d[\d.,' \u00a0\u202f]{{0,30}}{_REST}[)\uff09]")
+_NUMBER = re.compile(r"\d+(?:[.,' \u00a0\u202f]\d{3}\b)*")
 _COUNTED = re.compile(
     r"row|zeile|ligne|fila|righ?[ae]|linha|строк|sat.r|řádk|rad|wiersz|rij|sor\b|行|列|행", re.IGNORECASE
 )
@@ -104,8 +105,8 @@ def is_remark(line: str) -> bool:
 def find_count(line: str) -> int | None:
     """Return the number of rows that a line counts below a result set; None where it counts none for certain."""
     text = line.strip()
-    numbers = re.findall(r"\d+", text) if _COUNT.fullmatch(text) and _COUNTED.search(text) else []
-    return int(numbers[0]) if len(numbers) == 1 else None
+    numbers = _NUMBER.findall(text) if _COUNT.fullmatch(text) and _COUNTED.search(text) else []
+    return int("".join(filter(str.isdigit, numbers[0]))) if len(numbers) == 1 else None
 
 
 def find_error(line: str) -> str | None:

@@ -116,6 +116,12 @@ def test_a_count_of_more_rows_than_the_table_has_is_refused(tmp_path: Path, line
         assert why.endswith("it counts 2 rows, and the table above it has 1: export it again")
 
 
+@pytest.mark.parametrize("count", ["1,002", "1.002", "1 002", "1\u202f002", "1'002"])
+def test_the_count_of_a_table_may_have_separators(tmp_path: Path, count: str) -> None:
+    [why] = rejections_of(read(tmp_path, "services.txt", f"{services(ROWS[0])}\n({count} rows affected)\n"))
+    assert why.endswith("it counts 1002 rows, and the table above it has 1: export it again")
+
+
 CONNECTIONS = [
     *(
         "Connecting to {}...",
