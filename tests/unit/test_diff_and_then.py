@@ -15,7 +15,7 @@ from tests.exported_networks import AT, exported_network, write_network
 from tests.reference.networks import Row, Tables
 from tests.stored import config_text, save_estate
 
-NETWORKS, MESSAGES, SEED = 24, 40, 20261128
+NETWORKS, MESSAGES, SEED = 14, 40, 20261128
 CHANGES = ("DROP ROUTE [{name}];", "ALTER ROUTE [{name}] WITH ADDRESS = '{address}';")
 Ends = Counter[tuple[str, str]]
 
