@@ -19,7 +19,7 @@ NUMBERS = {
     "TRANSPORT_ADDRESS_INVALID": (),
     "HOP_LIMIT": (),
     "ROUTING_LOOP": (),
-    "DIALOG_EXPIRED": (),
+    "DIALOG_EXPIRED": (8489,),
     "LOCAL_SERVICE": (),
     "NETWORK_ADDRESS": (),
     "MIRROR_ADDRESS": (),
