@@ -110,20 +110,20 @@ def report_left(left: LeftClients, many_open: int, many_ended: int) -> Iterator[
         if not messages and opened < many_open and ended < many_ended:
             continue
         client, largest = max(pairs, key=lambda pair: (pair[1].messages, pair[1].open_dialogs))
-        found = f"{count(len(pairs), 'client')} of {library} {'has' if len(pairs) == 1 else 'have'}"
+        subject = f"{count(len(pairs), 'client')} of {library} {'has' if len(pairs) == 1 else 'have'}"
         counts = (messages, "unread message"), (opened + ended, "dialog")
-        found += f" {join_words(count(number, noun) for number, noun in counts if number)}"
+        subject += f" {join_words(count(number, noun) for number, noun in counts if number)}"
         watched = all(objects.is_watched for _, objects in pairs)
         reader = "no program waits for messages" if watched else "no export shows whether these still run"
         remedy = to_fill_in(
             place,
-            f"{found} in {named(place.database)}, and {reader}: a client that fails leaves its objects behind.",
+            f"{subject} in {named(place.database)}, and {reader}: a client that fails leaves its objects behind.",
             (*(() if watched else (_LOOK_FIRST,)), *_ACTIONS[library]),
             *_drop(client, largest.schema),
             risk=_RISK if library == _WMI else f"{_LOSS} {_RISK}",
             confidence=Confidence.LIKELY if watched else Confidence.TO_BE_CHECKED,
         )
-        yield EstateTrouble(TroubleKind.CLIENTS_GONE, f"{found} left", messages + opened + ended, remedy)
+        yield EstateTrouble(TroubleKind.CLIENTS_GONE, f"{subject} left", messages + opened + ended, remedy)
 
 
 def _drop(client: LibraryClient, schema: str | None) -> Iterator[str | None]:

@@ -175,9 +175,9 @@ def with_rival_routes(silent: SilentMessages, remedy: Remedy) -> Remedy:
     if len(set(brokers.values())) < 2:
         return remedy
     listed = join_words(f"{named(name)} to {named(broker)}" for name, broker in sorted(brokers.items(), key=str))
-    bound = "name none" if silent.broker is None else f"are for {named(silent.broker)}"
+    binding = "name none" if silent.broker is None else f"are for {named(silent.broker)}"
     rivals = (
-        f"Routes of {named(service)} lead to different broker instances: {listed}. The messages {bound}.",
+        f"Routes of {named(service)} lead to different broker instances: {listed}. The messages {binding}.",
         "If that is wrong, name the right one in BEGIN DIALOG … TO SERVICE '<service>', '<broker instance>'.",
         "Or drop the wrong route.",
     )

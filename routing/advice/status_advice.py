@@ -278,8 +278,7 @@ class StatusAdviser:
     def _answer_silence(self, results: Sequence[MessageResult]) -> list[Remedy]:
         status = self._describe_unsaid(results[0], StatusTrouble.CLOSED_BY_OTHER_SIDE)
         silent = describe_silence(results, status)
-        found = find_silence_remedies(results[0].case, silent)
-        remedies = [with_rival_routes(silent, remedy) for remedy in found]
+        remedies = [with_rival_routes(silent, remedy) for remedy in find_silence_remedies(results[0].case, silent)]
         # Remedies with a risk are those for copies of a database.
         is_explained = any(remedy.risk or remedy.confidence is not Confidence.TO_BE_CHECKED for remedy in remedies)
         if is_explained or has_arrived(silent):

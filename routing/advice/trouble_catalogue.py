@@ -296,7 +296,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Otherwise make it writable and online.",
     ),
     StatusTrouble.TARGET_FULL: _entry(
-        "A database of the target's server, which the text names, has no space left in its files, log or disk.",
+        "A database that the text names has no space left: its files, its log or the disk of the target are full.",
         "Free space there, or let the file grow. For a full log, read log_reuse_wait_desc in sys.databases.",
         "Then wait: SQL Server tries again by itself.",
     ),
@@ -360,9 +360,9 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         risk=END_RISK,
     ),
     StatusTrouble.TRANSMITTER_FAILED: _entry(
-        "SQL Server could not send from the transmission queue, or delete there what it sent: something locks the"
-        " queue, the database is not available, or memory is short.",
-        "Read the error in the text, and look for sessions that hold locks in the sending database.",
+        "SQL Server could not send a message of its transmission queue, or could not delete one that it had sent.",
+        "Read the error in the text: a lock, a closed database or too little memory may be the cause.",
+        "Look for sessions that hold locks in the sending database.",
         "Do not delete messages: SQL Server tries again by itself.",
     ),
     StatusTrouble.MESSAGE_CORRUPTED: _entry(

@@ -268,8 +268,10 @@ def weigh(
     instances = _known_instances(evidence, options)
     databases = {unit[1] for units in covered.units.values() for unit in units if unit[1] is not None}
     databases.update(row["name"] for row in evidence.rows["databases"])
-    known = instances, options, notes, scripted_at
-    for instance, script in read_scripts(scripts, *known, unread=unread_scripts, databases=databases):
+    read = read_scripts(
+        scripts, instances, options, notes, scripted_at, unread=unread_scripts, databases=databases
+    )
+    for instance, script in read:
         # Statements on subjects that were not exported count as if they had always applied.
         evidence = _apply(
             evidence, script, instance, partial(_is_exported, evidence, instance, _spelling(evidence))

@@ -284,8 +284,8 @@ def _judge(judge: MessageJudge, questions: DataFrame) -> tuple[JudgedEpisodes, D
         judged.add(episode, predictor.predict(episode), *(row[name] for name in spread))
     predictions = judged.predictions
     places = zip(rows, judged.prediction_of, judged.group_of, strict=True)
-    told = ((row[_QUESTION], *predictions[place], group) for row, place, group in places)
-    return judged, frame_of_tuples(questions.sparkSession, told, _TOLD)
+    predicted = ((row[_QUESTION], *predictions[place], group) for row, place, group in places)
+    return judged, frame_of_tuples(questions.sparkSession, predicted, _TOLD)
 
 
 def _first() -> Column:
@@ -298,8 +298,8 @@ def _collect(rows: DataFrame) -> list[ReadRow]:
 
 def _rows(questions: DataFrame, answers: DataFrame, causes: Sequence[MismatchCause | None]) -> DataFrame:
     """Return the rows of ``reconciliation``. ``causes`` are those of the groups, in their order."""
-    told = ((group, str(cause.kind), cause.text) for group, cause in enumerate(causes) if cause is not None)
-    named = frame_of_tuples(questions.sparkSession, told, _CAUSES)
+    numbered = ((group, str(cause.kind), cause.text) for group, cause in enumerate(causes) if cause is not None)
+    named = frame_of_tuples(questions.sparkSession, numbered, _CAUSES)
     # Questions and groups are unique there.
     rows = questions.withColumnsRenamed({old: f"_{old}" for old in EPISODES.names})
     rows = rows.join(small_side(answers), _QUESTION, how="inner")
