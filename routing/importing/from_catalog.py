@@ -79,9 +79,7 @@ def import_export(
 def _find_unneeded(export: CatalogExport, seen_keys: Collection[str]) -> list[str]:
     """Return the views of an export that no table needs, and note them.
 
-    ``seen_keys`` are the written tables of statuses, queues and endpoints.
-
-    The monitors of queues go to the table of queues.
+    ``seen_keys`` are the written tables of queues and endpoints. The monitors of queues go to the table of queues.
     """
     stored_views = {view for key in seen_keys for view in SEEN_VIEWS[key]}
     stored_views |= {MONITORS} if "queues" in seen_keys else set()
@@ -236,15 +234,16 @@ def _say_copies(store: stored_tables.StoredTables, covered: CoveredRows, stored:
     brokers = {(row["instance_name"], row["name"]): row["service_broker_guid"] for row in rows}
     by_broker = group_pairs(((unit[1], broker), unit) for unit, broker in brokers.items() if broker is not None)
     senders = dict.fromkeys(unit_of(row) for row in covered.rows.get("messages", ()))
-    twins = [(unit, twin) for unit in senders for twin in by_broker.get((unit[1], brokers.get(unit)), ())]
-    others = {twin[0] for unit, twin in twins if twin != unit}
+    pairs = ((unit, twin) for unit in senders for twin in by_broker.get((unit[1], brokers.get(unit)), ()))
+    twins = [(unit, twin) for unit, twin in pairs if twin != unit]
+    others = {twin[0] for _, twin in twins}
     queues = [row for row in store.rows("imports", {"instance_name": others}) if row["view_or_file"] == QUEUE]
     exported = {*map(unit_of, queues), *covered.units.get(QUEUE, {})}
     covered.notes += (
         f"{quote(unit[0])} and {quote(twin[0])} have messages of one database, {quote(twin[1])}: if these are"
         " replicas, import only the primary's transmission queue"
         for unit, twin in twins
-        if twin != unit and twin in exported and (twin not in senders or unit < twin)
+        if twin in exported and (twin not in senders or unit < twin)
     )
 
 

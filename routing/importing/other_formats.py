@@ -29,16 +29,22 @@ def other_format_of(path: FilePlace) -> str | None:
     """Return a sentence on a script in another format, or None if the file is not one. Raises OSError."""
     if path.suffix.lower() not in {*_BY_SUFFIX, *_READ_FOR_CONTENT} or not path.is_file():
         return None
-    data = b"" if path.suffix.lower() in _BY_SUFFIX else path.read_bytes()
+    data = b"" if path.suffix.lower() in _BY_SUFFIX else _read_start(path)
     # Without its zero bytes and marks the beginning of any UTF-16 document is readable enough.
-    start = data[:_START].replace(b"\0", b"").decode("utf-8", "replace").lstrip("\ufeff\ufffd")
+    start = data.replace(b"\0", b"").decode("utf-8", "replace").lstrip("\ufeff\ufffd")
     return find_other_format(path.name, data, start)
 
 
 def is_changelog(file: Path) -> bool:
-    """Return whether a file begins like a changelog of Liquibase. Raises OSError."""
-    with file.open("rb") as opened:
-        return _ROOT in opened.read(_START).decode("utf-8", "replace")
+    """Return whether a file is a changelog of Liquibase by its name and its beginning. Raises OSError."""
+    return file.suffix.lower() in _READ_FOR_CONTENT and _ROOT in _read_start(file).decode("utf-8", "replace")
+
+
+def _read_start(path: FilePlace) -> bytes:
+    if not isinstance(path, Path):
+        return path.read_bytes()[:_START]
+    with path.open("rb") as opened:
+        return opened.read(_START)
 
 
 def find_other_format(name: str, data: bytes, text: str) -> str | None:

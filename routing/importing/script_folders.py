@@ -112,17 +112,20 @@ def _find_plan(
     """Return the places of scripts in the plans of Sqitch, and the scripts that their plan does not have."""
     places: dict[PurePosixPath, int] = {}
     tops: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
+    planned: list[PurePosixPath] = []
     for path in paths:
         deploy = next((above for above in path.parents if above.name == "deploy"), None)
-        if deploy is not None and (folder / deploy.parent / _PLAN).is_file():
+        if deploy is not None:
             tops[deploy].append(path)
-    for deploy in tops:
-        names = _read_plan((folder / deploy.parent / _PLAN).read_text("utf-8", "replace"))
-        places |= {deploy / f"{name}.sql": len(places) + place for place, name in enumerate(names)}
-    return places, [path for path in chain.from_iterable(tops.values()) if path not in places]
+    for deploy, scripts in tops.items():
+        plan = folder / deploy.parent / _PLAN
+        if plan.is_file():
+            names = _read_plan(plan.read_text("utf-8", "replace"))
+            places |= {deploy / f"{name}.sql": len(places) + place for place, name in enumerate(names)}
+            planned += scripts
+    return places, [path for path in planned if path not in places]
 
 
-_CHANGELOGS = frozenset([".xml", ".yaml", ".yml", ".json"])
 # Comments, and what undoes changes, in XML, JSON and YAML.
 _NOT_APPLIED = re.compile(
     r"<!--(?:[^-]|-(?!->))*(?:-->|\Z)|^[ \t]*#.*"
@@ -142,7 +145,7 @@ def _find_changelogs(folder: Path, scripts: Sequence[PurePosixPath]) -> dict[Pur
     for file in list_files(folder, []) if scripts and folder.is_dir() else ():
         # The reader of exports names a file that cannot be opened.
         with suppress(OSError):
-            if file.suffix.lower() in _CHANGELOGS and is_changelog(file):
+            if is_changelog(file):
                 texts[_within(folder, file)] = file.read_text("utf-8", "replace")
     files: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
     for path in sorted([*texts, *scripts], key=str):

@@ -136,12 +136,12 @@ class JsonRows:
             columns = dict(zip((names[name] for name in own_names), cells, strict=True))
         else:
             columns = {names[name]: tuple(row.get(name) for row in rows) for name in own_names}
-        columns = {name: _without_objects(cells) for name, cells in columns.items()}
         part = self._by_view.setdefault(view, ResultSet((), omits_null=True))
         part.columns = tuple(dict.fromkeys((*part.columns, *columns)))
         for name, values in columns.items():
-            for nested in _nested_names(values):
-                part.nested.setdefault(name, set()).update(nested)
+            if not _OBJECTS.isdisjoint(map(type, values)):
+                columns[name] = _without_objects(values)
+                part.nested.setdefault(name, set()).update(*_nested_names(values))
         note_unnamed(part.rows, len(part.rows), columns)
         part.rows.add(numbers, columns, self._texts, is_plain=self._is_plain)
 
@@ -155,15 +155,13 @@ def _views(rows: Sequence[_Row], names: Mapping[str, str]) -> list[str | None]:
 
 def _nested_names(cells: tuple[object, ...]) -> Iterator[tuple[str, ...]]:
     """Yield the names in the objects of a column, as FOR JSON AUTO writes a joined table."""
-    if _OBJECTS.isdisjoint(map(type, cells)):
-        return
     items = chain.from_iterable(cell if isinstance(cell, list) else [cell] for cell in cells)
     yield from map(fold_columns, dict.fromkeys(tuple(item) for item in items if isinstance(item, dict)))
 
 
 def _without_objects(cells: tuple[object, ...]) -> tuple[object, ...]:
     # ConvertTo-Json of Windows PowerShell writes NULL as an empty object.
-    return tuple(None if cell == {} else cell for cell in cells) if dict in map(type, cells) else cells
+    return tuple(None if cell == {} else cell for cell in cells)
 
 
 def _by_lines(rows: JsonRows, lines: Lines) -> JsonRows:

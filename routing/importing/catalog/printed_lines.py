@@ -30,7 +30,7 @@ _ERROR = re.compile(
     rf"(?:[^\W\d_]{{1,20}}[:\uff1a] ?)?[^\W\d_]{{1,20}}\.? ?(\d{{1,10}}|0x[0-9A-Fa-f]+){_COMMA}"
     rf"[^\d,\uff0c、]{{1,40}}\d{{1,3}}{_COMMA}[^\d,\uff0c、]{{1,40}}\d{{1,3}}(?!\d)"
 )
-_ELLIPSES = ("...", "\u2026")
+ELLIPSES = ("...", "\u2026")
 _LONGEST_LINE = 200
 _SQLCMD_ERROR = re.compile(r"Sqlcmd: ")
 # The forms of DataGrip, DBeaver, FreeTDS, ODBC, PowerShell, Java, Python and Go, of a query without an end, and of
@@ -121,7 +121,7 @@ def find_connection(line: str) -> str | None:
     """Return what identifies the connection that a line announces, or the server that it names, else None."""
     text = line.strip()
     server = _SERVER.fullmatch(text)
-    is_announced = text.endswith(_ELLIPSES) and len(text) < _LONGEST_LINE and _CONNECT.search(text)
+    is_announced = text.endswith(ELLIPSES) and len(text) < _LONGEST_LINE and _CONNECT.search(text)
     if server is None and not is_announced and _CONNECTED.match(text) is None:
         return None
     return text.casefold() if server is None else server["name"].casefold()

@@ -14,6 +14,7 @@ from routing.importing.catalog import row_check, text_lines
 from routing.importing.catalog.cell_rows import SharedTexts
 from routing.importing.catalog.cell_values import read_cell
 from routing.importing.catalog.printed_lines import (
+    ELLIPSES,
     DatabaseMark,
     FixedColumns,
     are_dashes,
@@ -46,7 +47,6 @@ _MANY_BLANKS = "  "
 _STATUS = "transmission_status"
 _SCREEN = 79
 """sqlcmd wraps at 80 characters where nothing else is said; a column of dashes as long as that was wrapped."""
-_ELLIPSES = ("...", "\u2026")
 _OTHER_SEPARATORS = "~^#:!@*/\\\x01\x1f\u00a6\u00a7"
 _ODD_BEGINNINGS = ("-", '"-', "(", "\uff08", "#", "=", "*", ":-")
 _NO_LINE: TextLine = (0, [""])
@@ -153,7 +153,7 @@ class _TextReader:
         self._is_blank = False
         has_width = self._table is not None and 1 < self._table.width == len(cells)
         # A status that a tool cut off may end like the name of a connection.
-        is_cut = self._table is not None and self._table.fixed is not None and text.rstrip().endswith(_ELLIPSES)
+        is_cut = self._table is not None and self._table.fixed is not None and text.rstrip().endswith(ELLIPSES)
         if self._begin(line, below):
             self._is_first = False
         elif not (has_width or is_cut) and (connection := find_connection(text)) is not None:
@@ -234,9 +234,15 @@ class _TextReader:
                 self._is_first = False
             return
         if self._divided is not None and len(cells) > 1:
-            result_set = self._result_set(self._divided.result_set.columns)
-            new = replace(self._divided, connection=self._connection, lines=[line], texts=SharedTexts())
-            self._table = replace(new, result_set=result_set, flushed=0, is_counted=False)
+            self._table = replace(
+                self._divided,
+                result_set=self._result_set(self._divided.result_set.columns),
+                connection=self._connection,
+                lines=[line],
+                texts=SharedTexts(),
+                flushed=0,
+                is_counted=False,
+            )
             self._tables.append(self._table)
             self._divided = None
             return
@@ -502,7 +508,7 @@ def _find_clash(twice: Sequence[str], names: Sequence[str], cells: Sequence[str]
 def _find_damage(names: Sequence[str], cells: Sequence[str]) -> str | None:
     """Return the reason to reject a row of a drawn table: a name that was cut off, or is of several lines."""
     for name, cell in zip(names, cells, strict=True):
-        if name in LONGEST and cell.endswith(_ELLIPSES):
+        if name in LONGEST and cell.endswith(ELLIPSES):
             return f"{name} ends in an ellipsis: the tool may have cut it off"
         if name in LONGEST and "\n" in cell:
             return f"{name} has several lines, so it may be several names"

@@ -66,9 +66,8 @@ class CallRunner:
             run.connection.error = None
 
     def _report_linked(self, call: RunStep[tree.ScriptNode], server: str, value: KnownValue | None) -> None:
-        if (
-            value is None or speaks_of_routing(value.text)
-        ) and call.effective.course is not StatementCourse.PASSED_OVER:
+        may_change = value is None or speaks_of_routing(value.text)
+        if may_change and call.effective.course is not StatementCourse.PASSED_OVER:
             self._run.report(call.node.place, f"EXEC: it runs on the linked server {quote(server)}")
 
     def _run_known(
@@ -354,9 +353,9 @@ class CallRunner:
     def name_body(self, procedure: StoredProcedure, condition: StatementCondition) -> None:
         """Report the statements in the body of a module that does not run."""
         run, module = self._run, procedure.module
-        why = f"it is in the body of the {module.kind} {quote(module.name)}, which the script only creates"
         if module.is_silent:
             return
+        why = f"it is in the body of the {module.kind} {quote(module.name)}, which the script only creates"
         run.frames.append(BatchFrame())
         self._nodes.walk(module.read_body(), condition.not_run(why))
         run.end_frame()

@@ -406,8 +406,8 @@ class ScriptOutline:
     """A script's servers in the order of batches (None before any ``:connect``), files of ``:r``, and its text."""
 
     servers: tuple[str | None, ...]
-    included: tuple[str, ...] = ()
-    text: str = ""
+    included: tuple[str, ...]
+    text: str
 
 
 def outline_of(path: FilePlace, variables: Mapping[str, str] | None = None) -> ScriptOutline:
