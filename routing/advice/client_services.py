@@ -14,11 +14,11 @@ from routing.cases.server_evidence import ServerEvidence
 from routing.groups import group_pairs
 from routing.render.phrases import join_words, named
 from routing.render.wording import count
+from routing.rules.text import GUID
 
 _WMI_SERVICE = "SQL/Notifications/ProcessWMIEventProviderNotification/v1.0"
 _NOTIFICATIONS, _TABLES, _WMI = "SqlDependency", "SqlTableDependency", "WMI events"
-_GUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_OF_CLIENT = re.compile(rf"sqlquerynotificationservice(.+)|(.+_{_GUID})_(?:sender|receiver)", re.IGNORECASE)
+_OF_CLIENT = re.compile(rf"sqlquerynotificationservice(.+)|(.+_{GUID})_(?:sender|receiver)", re.IGNORECASE)
 _RISK = "A client that still runs gets no more changes."
 _LOSS = "The statements delete the client's unread messages."
 _ACTIONS = {

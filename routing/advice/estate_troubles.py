@@ -117,8 +117,8 @@ def _queue_troubles(server: ServerEvidence, left: LeftClients) -> Iterator[Estat
         if not is_users(service):
             # SQL Server's own queues of errors need no reader.
             continue
-        is_left = (place, find_client(service)) in left and not find_failures(server, place, queue)
-        if queue.messages and is_left:
+        is_left = bool(queue.messages) and (place, find_client(service)) in left
+        if is_left and not find_failures(server, place, queue):
             continue
         off = turn_on(server, place, queue, service)
         if off is not None:

@@ -71,9 +71,8 @@ class Remedy:
 
     ``cause`` is one sentence, ``actions`` are one or more. ``statement`` is T-SQL with its own `USE`. It is ready
     to run if ``is_complete``, otherwise every line is a comment. ``risk`` names deleted, locked or stopped
-    objects. It is None if there is no risk. ``altered`` is the altered route, or the
-    altered databases if they are not that of ``place``. ``discards_messages`` is True if the remedy deletes
-    messages that wait to be sent.
+    objects. It is None if there is no risk. ``altered`` is the altered route, or the altered databases if they are
+    not that of ``place``. ``discards_messages`` is True if the remedy deletes messages that wait to be sent.
     """
 
     place: RemedyPlace
@@ -154,9 +153,11 @@ class Remedy:
             yield from (ListItem(sentence, indent=indent) for sentence in sentences)
         if self.risk is not None:
             yield LabelledFact("risk", self.risk, indent)
-        if self.statement is not None and about is None:
+        if self.statement is None:
+            return
+        if about is None:
             yield SqlStatement(self.statement, indent=indent + 1)
-        elif self.statement is not None and about is not None:
+        else:
             yield self.as_statement(about, indent + 1)
 
     def list_sentences(self, why: str = "") -> list[str]:

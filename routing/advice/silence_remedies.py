@@ -170,7 +170,7 @@ def _look_at_address(silent: SilentMessages) -> Remedy | None:
 def with_rival_routes(silent: SilentMessages, remedy: Remedy) -> Remedy:
     """Return a remedy that also names the routes of the service for several broker instances, if there are any."""
     place, service = silent.sender, silent.service
-    routes = silent.estate.find_instance(place.instance).routes.get(place.database or "", {}).get(service, ())
+    routes = silent.estate.find_instance(place.instance).naming(place.database or "", service)
     brokers = {route.name: route.broker for route in routes if route.broker is not None}
     if len(set(brokers.values())) < 2:
         return remedy

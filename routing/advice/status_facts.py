@@ -168,8 +168,7 @@ class ReportedStatus:
         return [*owners, *([] if on_machine is None else [on_machine])]
 
     def _holds(self, address: str | None) -> bool:
-        holders = (holder for one in self.list_owners(address) for holder in one.holders_of(self.service))
-        return any(has_id(holder, self.broker) for holder in holders)
+        return any(map(self._holders_of, self.list_owners(address)))
 
     def place_at_target(self) -> RemedyPlace:
         """Return the target's place, with a placeholder for the database if its name is unknown."""

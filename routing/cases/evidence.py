@@ -382,7 +382,7 @@ def _apply(
     is_open = any(not problem.counted for problem in script.problems) or _alters_unknown(
         evidence.rows["routes"], counting, instance, spelling
     )
-    rows = _apply_to_rows(evidence.rows, script, instance, spelling, done, leaves_out)
+    rows = _apply_to_rows(evidence.rows, script, instance, done, leaves_out)
     scripted = {view: set(units) for view, units in evidence.views.scripted.items()}
     for statement in counting:
         view, unit = subject_of(statement, instance, spelling)
@@ -445,7 +445,6 @@ def _apply_to_rows(
     rows: Mapping[str, Sequence[TableRow]],
     script: ReadScript,
     instance: str,
-    spelling: NameSpelling,
     done: ImportResult,
     leaves_out: Callable[[ScriptStatement], bool],
 ) -> dict[str, Sequence[TableRow]]:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from functools import cached_property
 
 from routing.cases.evidence import FileEvidence
 from routing.cases.known_estate import EstateKnowledge, KnowledgeGap, MissingKnowledge
@@ -89,7 +89,8 @@ def _written_addresses(evidence: FileEvidence) -> Iterator[str]:
 _Names = tuple[Hashable, ...]
 
 
-class _AskedPath(NamedTuple):
+@dataclass
+class _AskedPath:
     """A message to follow, and the instances that were exported before it was sent."""
 
     message: RoutedMessage
@@ -97,7 +98,7 @@ class _AskedPath(NamedTuple):
     from_service: str | None
     outdated: frozenset[str]
 
-    @property
+    @cached_property
     def hashed(self) -> int:
         """The hash of its dialog."""
         return dialog_id_hash(self.message.conversation_id or "")
@@ -163,16 +164,15 @@ class MessageFollower:
         # Most messages meet no choice that their dialog makes.
         if followed_paths and followed_paths[0][0] == 1:
             return followed_paths[0][2]
-        hashed = asked.hashed
         for picks, remainder, path in followed_paths:
-            if hashed % picks == remainder:
+            if asked.hashed % picks == remainder:
                 return path
         group = names[:4]
         if self._paths_left[group] <= 0:
             return NO_PATH_FOLLOWED
         picks, path = self._follow_once(asked)
         self._paths_left[group] -= len(path.forward_paths)
-        followed_paths.append((picks, hashed % picks, path))
+        followed_paths.append((picks, asked.hashed % picks, path))
         return path
 
     def _follow_once(self, asked: _AskedPath) -> tuple[int, JudgedPath]:

@@ -16,7 +16,9 @@ ADDRESS_WITH_PORT = rf"{_SCHEME}{_HOST}:[0-9]{{1,5}}"
 _TCP_ADDRESS = re.compile(rf"{_SCHEME}({_HOST})(?::([0-9]{{1,5}}))?")
 _ADDRESS_IN_NAME = re.compile(rf"({ADDRESS_WITH_PORT})(?:/|\Z)")
 _HEX = "[0-9a-fA-F]"
-_GUID = re.compile(f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}")
+GUID = f"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
+"""The pattern of a GUID."""
+_GUID = re.compile(GUID)
 
 # Many rows share a few ids and addresses.
 _REMEMBERED = lru_cache(maxsize=10_000)

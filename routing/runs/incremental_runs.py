@@ -310,10 +310,10 @@ class _Outputs:
     def _pending_commit(self) -> dict[str, Callable[[], int]]:
         """Return the commit to ``pending_messages`` if its rows may change. A new table gets all rows."""
         inputs, step, plan = self.inputs, self.step, self.plan
-        is_first = self._makes_pending()
-        if is_first or (step.tried_again is None and (step.withheld is not None or plan.uses.delays)):
+        is_new = self._makes_pending()
+        if is_new or (step.tried_again is None and (step.withheld is not None or plan.uses.delays)):
             rows = increment.still_pending(plan, step, self.now)
-            commit = partial(protocol.commit, inputs.outputs, inputs.start, _PENDING, rows, adds=not is_first)
+            commit = partial(protocol.commit, inputs.outputs, inputs.start, _PENDING, rows, adds=not is_new)
         elif step.tried_again is not None:
             rows = increment.changed_pending(plan, step, self.now)
             commit = partial(protocol.merge, self.tables, inputs.start, _PENDING, rows, pending.KEY)
