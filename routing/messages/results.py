@@ -160,7 +160,7 @@ def resolved_routes(plan: RoutePlan, *, has_attempts: bool = False) -> DataFrame
     With ``has_attempts``, the messages are those of `pending.try_first` and `pending.try_again`. A message with an
     unchanged decision has no row. Otherwise every attempt is the first.
     """
-    messages, values = decide(plan, plan.choices)
+    messages, values = decide(plan, plan.choices, has_attempts=has_attempts)
     if has_attempts:
         messages = messages.where(~pending.is_unchanged(pending.digest(values)))
     values |= {"to_broker_instance": F.col("named_broker"), "run_id": F.lit(plan.options.run_id)}
@@ -168,14 +168,18 @@ def resolved_routes(plan: RoutePlan, *, has_attempts: bool = False) -> DataFrame
     return in_shape(messages, RESOLVED_ROUTES, values)
 
 
-def decide(plan: RoutePlan, chosen: DataFrame) -> tuple[DataFrame, dict[str, Column]]:
-    """Return the chosen messages, and the values of `VERDICT_COLUMNS` for them.
+def decide(
+    plan: RoutePlan, chosen: DataFrame, *, has_attempts: bool = False
+) -> tuple[DataFrame, dict[str, Column]]:
+    """Return the chosen messages, and the values of `VERDICT_COLUMNS` for them. ``has_attempts`` as for all rows.
 
     A message's own facts override the plan's choice: its hops, its request for a route, and first of all the end
     of its dialog. Impossible cases are left out.
     """
     uses, requests = plan.uses, plan.requests
-    may_be_long = requests is not None or plan.source.any_ends or plan.source.lookups.checked.has_transport
+    has_transport = plan.source.lookups.checked.has_transport
+    # Comparing a decision with an earlier one, or a row of pending_messages, takes as much code as a request.
+    may_be_long = requests is not None or plan.source.any_ends or has_transport or has_attempts
     messages, decision = cut(chosen) if may_be_long else chosen, F.col("choice")
     if requests is not None:
         messages = with_requests(plan, messages)
@@ -209,10 +213,11 @@ def cut(chosen: DataFrame) -> DataFrame:
 
     Java does not compile a method of more than 8,000 bytes, and Spark creates one for all work on a row. It starts
     another only if the next step names every existing column, which no select does. Turning one column into rows,
-    one for each message, has no other effect.
+    one for each message, has no other effect. It is the choice, so that Spark evaluates no condition on a decision
+    before this step, where it would repeat the code of the choice for each of its columns.
     """
-    other_columns = tuple(name for name in chosen.columns if name != "is_expired")
-    return chosen.unpivot(other_columns, "is_expired", "_name", "is_expired").drop("_name")
+    other_columns = tuple(name for name in chosen.columns if name != "choice")
+    return chosen.unpivot(other_columns, "choice", "_name", "choice").drop("_name")
 
 
 def _of_its_own(outcome: Outcome, reason: Reason, step: MatchingStep | None) -> Column:

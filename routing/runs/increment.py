@@ -382,5 +382,5 @@ def still_pending(plan: RoutePlan, step: NewMessages, now: datetime) -> DataFram
 
 def _decided(plan: RoutePlan, step: NewMessages, now: datetime) -> DataFrame:
     """Decide the messages of a plan again, without a join, and add their due times."""
-    messages, values = results.decide(plan, plan.choices)
+    messages, values = results.decide(plan, plan.choices, has_attempts=True)
     return due_times.add_due_times(pending.add_decision(messages, values), plan, step.requests, now)

@@ -6,14 +6,22 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F
 
+from routing.messages import pending, results, validate
+from routing.messages.compiling import compile_messages, join_lookups
+from routing.messages.lookups import build_lookups
 from routing.run_context import ResolveOptions, RunContext
+from routing.runs.increment import NewMessages, changed_pending, still_pending
 from routing.runs.pipeline import resolve_with
+from routing.tables.cached_frames import FrameCache
+from routing.tables.given_tables import take_tables
+from routing.tables.spark_forms import conform
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 from tests.frames import Tables, frames
 from tests.reference.estates import draw_estates, joined
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.classic
 # In bytes. Java never compiles longer methods, and interprets them.
 LIMIT = 8000
+NOW = datetime(2026, 1, 6, tzinfo=UTC)
 _GENERATOR = "org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator"
 
 
@@ -88,6 +97,44 @@ def test_no_method_is_too_long(
             done.unpersist()
     # The reports also cover other code for these passes: projections, keys of joins, aggregates.
     assert any("Code generated in" in line for line in reports)
+    assert [line for line in reports if "too long" in line] == []
+
+
+@pytest.mark.parametrize("ends", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_no_method_of_an_incremental_run_is_too_long(spark: SparkSession, tmp_path: Path, *, ends: bool) -> None:
+    estates = _no_requests_and_no_addresses()
+    if not ends:
+        del estates["dialogs"]
+    inputs = frames(spark, estates)
+    inputs["messages"].write.parquet(str(tmp_path / "messages"))
+    inputs["messages"] = spark.read.parquet(str(tmp_path / "messages"))
+    context = RunContext(ResolveOptions("size"))
+    with _reports_of_spark(spark) as reports, FrameCache(AS_IF_LARGE) as frame_cache:
+        messages = conform(inputs["messages"], "messages")
+        checked = validate.check(validate.read(take_tables(inputs, in_spark=True), frame_cache.limits))
+        lookups = build_lookups(spark, checked, frame_cache, context)
+        stored = messages.withColumns(
+            {
+                "attempt": F.lit(1),
+                "last_decided_at": F.col("enqueue_time"),
+                "run_id": F.lit("earlier"),
+                "decision_digest": F.xxhash64("message_id"),
+                "due_at": F.col("enqueue_time"),
+                "may_ask": F.lit(False),
+                "last_reason": F.col("to_service_name"),
+            }
+        )
+        both = pending.try_first(messages).unionByName(pending.try_again(stored, NOW))
+        step = NewMessages(both, messages, stored, None)
+        plan = compile_messages(join_lookups(both, lookups, context), are_held=True)
+        assert plan.source.any_ends is ends
+        for frame in (
+            results.resolved_routes(plan, has_attempts=True),
+            changed_pending(plan, step, NOW),
+            still_pending(plan, step, NOW),
+        ):
+            _compute(frame)
+            assert 0 < max(_sizes(frame)) <= LIMIT
     assert [line for line in reports if "too long" in line] == []
 
 
