@@ -29,14 +29,16 @@ _DATE_SIGNS = re.compile(r"[\w., /-]{6,24}")
 _DIGITS = re.compile(r"\d+")
 _HEX = re.compile(r"0[xX](?:[0-9A-Fa-f]{2})+")
 _INTEGER = re.compile(r"[+-]?\d{1,19}")
-# Spreadsheets write a flag in the language of their user.
+# Tools and spreadsheets write a flag in the language of their user, and pandas as a number with a fraction.
 _TRUE = (
-    *("1", "true", "wahr", "vrai", "verdadero", "verdadeiro", "vero", "waar", "sant", "sand", "prawda"),
+    *("1", "1.0", "true", "wahr", "vrai", "verdadero", "verdadeiro", "vero", "waar", "sant", "sand", "prawda"),
     *("pravda", "igaz", "tosi", "sann", "истина", "doğru", "adevărat"),
+    *("yes", "on", "ja", "oui", "sí", "sì", "si", "sim", "да", "tak", "ano", "evet", "はい", "是"),
 )
 _FALSE = (
-    *("0", "false", "falsch", "faux", "falso", "onwaar", "falskt", "falsk", "fałsz"),
+    *("0", "0.0", "false", "falsch", "faux", "falso", "onwaar", "falskt", "falsk", "fałsz"),
     *("nepravda", "hamis", "epätosi", "usann", "ложь", "yanl\u0131ş", "yanliş", "fals"),
+    *("no", "off", "nein", "nee", "nej", "nei", "non", "não", "нет", "nie", "ne", "hay\u0131r", "いいえ", "否"),
 )
 _FLAGS = {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}
 _GUID_BYTES = 16

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from routing.importing.catalog.views import LONGEST, NAMES, export_again, fold_columns
+from routing.importing.catalog.views import LONGEST, NAMES, export_again, fold_columns, names_server
 
 _LINE_END = re.compile(r"(?<!\r)\r*\n|\r")
 # SQL Server counts rows in the language of the session, as in (2 Zeile(n) betroffen).
@@ -80,10 +80,17 @@ _CONNECTED = re.compile(
     r"sqlcmd ?: .{0,80}(?:success|erfolgreich|réussi|correct|[eéê]xito|sucesso|riuscit|успешно|正常|成功|성공)",
     re.IGNORECASE,
 )
-_SERVER = re.compile(
-    r"[-=*#\s]{0,80}(?:sql )?(?:server|servidor|serveur|сервер|サーバー|服务器|伺服器|서버|instan(?:ce|z|cia|za))"
-    r"(?:[ -]?name)?\s?[:\uff1a=]\s?(?P<name>\S{1,128}?)[-=*#\s]{0,80}",
-    re.IGNORECASE,
+_NAMED_SERVER = re.compile(
+    r"[-=*#\s]{0,80}(?P<label>[^\W\d][^:=\uff1a\r\n]{0,40}?)\s?[:\uff1a=]\s?(?P<name>\S{1,128}?)[-=*#\s]{0,80}"
+)
+# Headings of Markdown and Jira as well.
+_TITLE = re.compile(r"(?:#{1,6}|h[1-6]\.) .+|\*\*[^*]+\*\*")
+_AROUND_WORD = "-=*#.,:;()[]{}<>'\"`\u2026"
+# The words of headings that say what a result set is of, and not which server or database.
+_SUBJECT = re.compile(
+    r"(?:sys[._])?(?:rout|rut|servi[cç][ei]|servizi|dienst|datab|datenb|queue|fila|cola|file|warte|endp|conver|konver"
+    r"|dialog|messag|mensa|nachr|transm|broker|result|ergebn|output|server|instan|report|bericht|h\d)[^\W\d]*"
+    r"|sql|sys|begin|start|end|ende|fin|of|on|at|from|for|the|to|and|in|von|auf|de|sur|en|\d+"
 )
 
 
@@ -94,12 +101,11 @@ def lines_of(text: str) -> list[str]:
     return _LINE_END.split(text) if "\r" in plain else plain.split("\n")
 
 
-def is_remark(line: str) -> bool:
+def is_remark(line: str, *, may_be_row: bool = True) -> bool:
     """Return whether a line is blank, a heading, a count of rows or a closing time: no row in any language."""
     text = line.strip()
-    return not text or bool(
-        _FENCE.fullmatch(text) or _COUNT.fullmatch(text) or _MOMENT.fullmatch(text) or _HEADING.fullmatch(text)
-    )
+    forms = (_FENCE, _COUNT, _MOMENT, _HEADING) if may_be_row else (_FENCE, _COUNT, _MOMENT, _HEADING, _TITLE)
+    return not text or any(form.fullmatch(text) for form in forms)
 
 
 def find_count(line: str) -> int | None:
@@ -117,14 +123,38 @@ def find_error(line: str) -> str | None:
     return "of sqlcmd" if _SQLCMD_ERROR.match(line) else None
 
 
-def find_connection(line: str) -> str | None:
+class ConnectionMark(NamedTuple):
+    """A line that names the server of the next result sets, by its label, an announcement or a heading."""
+
+    kind: str
+    words: frozenset[str]
+
+
+ServerMarks = Mapping[str, frozenset[str]]
+"""The lines that name a server: the words of the last one of each kind."""
+_ANNOUNCED, HEADING = ":", "#"
+
+
+def find_connection(line: str) -> ConnectionMark | None:
     """Return what identifies the connection that a line announces, or the server that it names, else None."""
-    text = line.strip()
-    server = _SERVER.fullmatch(text)
+    text = line.strip().casefold()
+    named = _NAMED_SERVER.fullmatch(text)
+    if named is not None and names_server(named["label"]):
+        return ConnectionMark(named["label"], frozenset([named["name"]]))
+    words = frozenset(filter(None, (word.strip(_AROUND_WORD) for word in text.split())))
     is_announced = text.endswith(ELLIPSES) and len(text) < _LONGEST_LINE and _CONNECT.search(text)
-    if server is None and not is_announced and _CONNECTED.match(text) is None:
-        return None
-    return text.casefold() if server is None else server["name"].casefold()
+    if is_announced or _CONNECTED.match(text) is not None:
+        return ConnectionMark(_ANNOUNCED, words)
+    names = [word for word in words if not _SUBJECT.fullmatch(word)]
+    is_heading = len(names) == 1 and (_HEADING.fullmatch(text) or _TITLE.fullmatch(text))
+    return ConnectionMark(HEADING, frozenset(names)) if is_heading else None
+
+
+def connect(marks: ServerMarks, mark: ConnectionMark) -> ServerMarks:
+    """Return what lines say of the server after another one, which may name the same server."""
+    if any(words <= mark.words or mark.words <= words for words in marks.values()):
+        return marks
+    return {**({} if mark.kind == _ANNOUNCED else marks), mark.kind: mark.words}
 
 
 def is_tool_error(line: str) -> bool:

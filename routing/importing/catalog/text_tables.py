@@ -15,9 +15,12 @@ from routing.importing.catalog.cell_rows import SharedTexts
 from routing.importing.catalog.cell_values import read_cell
 from routing.importing.catalog.printed_lines import (
     ELLIPSES,
+    HEADING,
     DatabaseMark,
     FixedColumns,
+    ServerMarks,
     are_dashes,
+    connect,
     find_columns,
     find_connection,
     find_count,
@@ -49,6 +52,7 @@ _SCREEN = 79
 """sqlcmd wraps at 80 characters where nothing else is said; a column of dashes as long as that was wrapped."""
 _OTHER_SEPARATORS = "~^#:!@*/\\\x01\x1f\u00a6\u00a7"
 _ODD_BEGINNINGS = ("-", '"-', "(", "\uff08", "#", "=", "*", ":-")
+_TITLES = ("#", "h")
 _NO_LINE: TextLine = (0, [""])
 
 
@@ -67,7 +71,7 @@ class _Table:
     """A table that is being read. ``lines`` are not in its result set yet."""
 
     result_set: ResultSet
-    connection: str
+    connection: ServerMarks
     width: int
     is_printed: bool
     padded: bool
@@ -90,7 +94,8 @@ class _TextReader:
         self._tables: list[_Table] = []
         self._table: _Table | None = None
         self._divided: _Table | None = None
-        self._database, self._connection = DatabaseMark(None), ""
+        self._database = DatabaseMark(None)
+        self._connection: ServerMarks = {}
         self._early: list[tuple[int, str]] = []
         self._is_blank, self._is_first, self._was_error = True, True, False
         self._skipped: int | None = None
@@ -103,11 +108,11 @@ class _TextReader:
             line = below
         if line is not None:
             self._take(line, _NO_LINE)
+        sets = [table.result_set for table in self._tables]
         for table in self._tables:
             self._flush(table)
-        sets = [table.result_set for table in self._tables]
-        if len({table.connection for table in self._tables}) > 1:
-            why = "lines between result sets name connections to several servers, and no column says"
+        if any(_server_of(table) != _server_of(self._tables[0]) for table in self._tables):
+            why = "lines between result sets name several servers, and no column says"
             for part in sets:
                 if "instance_name" not in part.columns:
                     part.reject_all(f"{why} of which instance a row is")
@@ -152,13 +157,15 @@ class _TextReader:
             return
         self._is_blank = False
         has_width = self._table is not None and 1 < self._table.width == len(cells)
-        # A status that a tool cut off may end like the name of a connection.
-        is_cut = self._table is not None and self._table.fixed is not None and text.rstrip().endswith(ELLIPSES)
+        # A status that a tool cut off may end like the name of a connection, and a name may begin like a heading.
+        is_fixed = self._table is not None and self._table.fixed is not None
+        is_cell = is_fixed and text.rstrip().endswith(ELLIPSES)
+        is_cell |= (is_fixed or not self._is_printed_line(cells)) and text.startswith(_TITLES)
         if self._begin(line, below):
             self._is_first = False
-        elif not (has_width or is_cut) and (connection := find_connection(text)) is not None:
-            self._connection = connection
-            self._leave(DatabaseMark(None))
+        elif not (has_width or is_cell) and (connection := find_connection(text)) is not None:
+            self._connection = connect(self._connection, connection)
+            self._leave(self._database if connection.kind == HEADING else DatabaseMark(None))
         elif (error := find_error(text)) is not None:
             self._was_error = True
             self._reject_incomplete(number, f"the server reports error {error}", text)
@@ -167,7 +174,7 @@ class _TextReader:
             pass
         elif (mark := find_database(text)) is not None and self._is_printed_line(cells):
             self._leave(mark)
-        elif is_remark(text):
+        elif is_remark(text, may_be_row=has_width or is_cell):
             self._check_count(number, find_count(text))
         elif self._table is not None:
             self._add(self._table, line)
@@ -268,15 +275,14 @@ class _TextReader:
         names = fold_columns(map(text_lines.cell_text, cells))
         dashes = self._dashes(below[1], len(cells))
         has_dashes = dashes and (self._is_first or any(name in NAMES for name in names))
-        is_separated = self._is_separated
-        if is_separated and self._is_first and len(cells) == len(below[1]) == 1:
+        if self._is_separated and self._is_first and len(cells) == len(below[1]) == 1:
             self._refuse_lines_of_cells(names[0], text_lines.cell_text(below[1][0]).lower())
         if not (has_dashes or self._names_columns(names) or (self._layout.is_typed and self._is_first)):
             return False
-        if not is_separated and len(cells) == 1 and cells[0].strip().lower() not in NAMES:
+        if not self._is_separated and len(cells) == 1 and cells[0].strip().lower() not in NAMES:
             return False
         self._take_above(names)
-        self._open(names, cells, is_printed=has_dashes or not is_separated)
+        self._open(names, cells, is_printed=has_dashes or not self._is_separated)
         self._skipped = below[0] if has_dashes else None
         return True
 
@@ -376,11 +382,11 @@ class _TextReader:
             elif is_complete:
                 above = cells
             if twice and not isinstance(row, str):
-                row = _find_clash(twice, names, row) or row
+                row = row_check.find_clash(twice, names, row) or row
             if self._has_zeros and any("\x00" in cell and len(cell) > 1 for cell in row):
                 row = "it has characters of the code 0, as text in another encoding has"
             if not self._is_separated and not isinstance(row, str):
-                row = _find_damage(names, row) or row
+                row = _find_lines(names, row) or row
             if isinstance(row, str):
                 result_set.rejected.append((number, row))
                 if above_number is not None and len(cells) < len(names) and self._is_separated:
@@ -487,6 +493,14 @@ class _TextReader:
         ]
 
 
+def _server_of(table: _Table) -> ServerMarks:
+    """Return what the lines above a table say of its server; a heading may be the name of its database."""
+    rows = table.result_set
+    databases = {str(name).casefold() for name in (rows.database, *rows.rows.different("database_name"))}
+    marks = table.connection.items()
+    return {kind: words for kind, words in marks if kind != HEADING or not words <= databases}
+
+
 def _doubt_statuses(result_set: ResultSet, above_fragments: Collection[int]) -> None:
     """Reject the rows above lines that are no rows, whose statuses may go on there."""
     if not above_fragments or _STATUS not in result_set.columns:
@@ -497,19 +511,9 @@ def _doubt_statuses(result_set: ResultSet, above_fragments: Collection[int]) -> 
             result_set.rows.faults[place] = f"{_STATUS} may go on in the next line, which is no row"
 
 
-def _find_clash(twice: Sequence[str], names: Sequence[str], cells: Sequence[str]) -> str | None:
-    """Return the reason to reject a row if its columns of one name have different values, else None."""
-    for name in twice:
-        if len({cell.strip() for column, cell in zip(names, cells, strict=True) if column == name}) > 1:
-            return f"{name} is in several columns, and their values differ"
-    return None
-
-
-def _find_damage(names: Sequence[str], cells: Sequence[str]) -> str | None:
-    """Return the reason to reject a row of a drawn table: a name that was cut off, or is of several lines."""
+def _find_lines(names: Sequence[str], cells: Sequence[str]) -> str | None:
+    """Return the reason to reject a row of a drawn table if a name has several lines, else None."""
     for name, cell in zip(names, cells, strict=True):
-        if name in LONGEST and cell.endswith(ELLIPSES):
-            return f"{name} ends in an ellipsis: the tool may have cut it off"
         if name in LONGEST and "\n" in cell:
             return f"{name} has several lines, so it may be several names"
     return None

@@ -15,6 +15,7 @@ from routing.importing.catalog import cell_values
 from routing.importing.catalog.cell_rows import CellRows
 from routing.importing.catalog.cell_values import TimeForm, UnknownTime, read_cell
 from routing.importing.catalog.culture_times import find_culture_form
+from routing.importing.catalog.printed_lines import ELLIPSES
 from routing.importing.catalog.result_files import FoundResultSet, read_sources
 from routing.importing.catalog.views import CatalogView, CellKind, ViewColumn, query_of
 from routing.importing.compact_rows import row_maker
@@ -215,6 +216,8 @@ def _check_text(value: object, column: ViewColumn) -> None:
         raise ValueError(f"{quote(value)} may mean that there is no value: export it as NULL or nothing")
     if column.name == "transmission_status":
         return
+    if value.endswith(ELLIPSES):
+        raise ValueError(f"{quote(value)} ends in an ellipsis: the tool may have cut it off")
     if not column.required and value and not value.strip("?"):
         raise ValueError(f"{quote(value)} has lost its letters: export it as UTF-8")
     if ("'" in value or "[" in value) and _LITERAL(value):

@@ -323,6 +323,12 @@ def find_owner(names: Iterable[str], view: CatalogView) -> tuple[str, str] | Non
     return None
 
 
+def names_server(label: str) -> bool:
+    """Return whether a label in lower case, such as ``server name``, is of a server, machine or instance."""
+    folded = _NOT_IN_OWNERS.sub("", label)
+    return bool(_IS_SERVER(folded) or _IS_MACHINE(folded))
+
+
 _NOT_IN_OWNERS = re.compile(r"[\W_]+")
 _NOT_IN_NAMES = re.compile(r"[ _-]+")
 

@@ -122,6 +122,7 @@ def test_the_count_of_a_table_may_have_separators(tmp_path: Path, count: str) ->
     assert why.endswith("it counts 1002 rows, and the table above it has 1: export it again")
 
 
+CONTEXT, ROUTES = "Changed database context to '{}'.\n", "name,remote_service_name,address\nR,//a,LOCAL\n\n"
 CONNECTIONS = [
     *(
         "Connecting to {}...",
@@ -141,17 +142,62 @@ CONNECTIONS = [
 @pytest.mark.parametrize("line", CONNECTIONS)
 @pytest.mark.parametrize("host", ["EDGE", "tcp:EDGE,1433", "HUB"])
 def test_results_of_several_servers_in_one_file_are_refused(tmp_path: Path, line: str, host: str) -> None:
-    context, routes = "Changed database context to '{}'.\n", "name,remote_service_name,address\nR,//a,LOCAL\n\n"
     databases = "Shop", "Shop" if host == "HUB" else "Stock"
     parts = [
-        f"{line.format(server)}\n{context.format(name)}{routes}"
+        f"{line.format(server)}\n{CONTEXT.format(name)}{ROUTES}"
         for server, name in zip(("HUB", host), databases, strict=True)
     ]
     assert read(tmp_path, "routes.csv", parts[0]).rejected == []
     # The first result set may be of the server before.
-    for text in ("".join(parts), f"{context.format('A')}{routes}{parts[1]}"):
+    for text in ("".join(parts), f"{CONTEXT.format('A')}{ROUTES}{parts[1]}"):
         several = ["several servers" in why for why in read(tmp_path, "routes.csv", text).rejected]
         assert several == ([True, True] if host != "HUB" or text.startswith("Changed") else []), text
+
+
+SERVERS_APART = {
+    "headings": ("=== HUB ===", "=== EDGE ===", True),
+    "headings of dashes": ("----- HUB -----", "----- EDGE -----", True),
+    "Markdown": ("## HUB", "## EDGE", True),
+    "Jira": ("h3. Routes of HUB", "h3. Routes of EDGE", True),
+    "one instance name": ("Server: HUB\nInstance: MSSQLSERVER", "Server: EDGE\nInstance: MSSQLSERVER", True),
+    "host and instance": ("Host: HUB\nInstance: SQL1", "Host: EDGE\nInstance: SQL1", True),
+    "announced and named": ("Connecting to HUB...", "Server: HUB", False),
+    "heading and name": ("=== HUB ===\nServer: HUB", "Server: HUB", False),
+    "subjects": ("=== Routes ===", "## 2. Services", False),
+    "databases": ("=== Shop ===", "=== Stock ===", False),
+    "one heading": ("=== HUB ===", "-- sys.routes --", False),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "is_refused"), SERVERS_APART.values(), ids=SERVERS_APART)
+def test_lines_around_results_tell_servers_apart(
+    tmp_path: Path, first: str, second: str, is_refused: bool
+) -> None:
+    framed = "| name | remote_service_name | address |\n|---|---|---|\n| R | //a | LOCAL |\n\n"
+    for form in (ROUTES, fixed(("name", "address"), [("R", "LOCAL")], (128, 256)) + "\n", framed):
+        text = f"{first}\n{CONTEXT.format('Shop')}{form}{second}\n{CONTEXT.format('Stock')}{form}"
+        export = read(tmp_path, "routes.txt", text)
+        assert ["several servers" in why for why in export.rejected] == [True, True] * is_refused, form
+
+
+def test_headings_of_html_tell_servers_apart(tmp_path: Path) -> None:
+    table = "<h2>{}</h2><table><tr><td>name</td><td>{}</td></tr><tr><td>a</td><td>{}</td></tr></table>"
+    routes = table.replace("<td>{}</td></tr><tr>", "<td>remote_service_name</td><td>address</td></tr><tr>")
+    routes = routes.replace("<td>{}</td></tr></table>", "<td>//a</td><td>LOCAL</td></tr></table>")
+    for other, rows in (("EDGE", 0), ("HUB", 1), ("Services", 1)):
+        text = routes.format("HUB") + table.format(other, "service_queue_id", 7)
+        export = read(tmp_path, "mail.html", text)
+        assert [len(names(export, view)) for view in ("routes", "services")] == [rows, rows], other
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.json"])
+@pytest.mark.parametrize("ending", ["...", "\u2026"])
+def test_a_name_that_a_tool_cut_off_is_refused(tmp_path: Path, name: str, ending: str) -> None:
+    cells = {"name": "R", "remote_service_name": "//a", "address": f"TCP://stock.contoso{ending}"}
+    text = json.dumps([cells]) if name == "x.json" else f"{','.join(cells)}\n{','.join(cells.values())}\n"
+    [why] = read(tmp_path, name, text).rejected
+    assert "address: 'TCP://stock.contoso" in why
+    assert "ends in an ellipsis" in why
 
 
 def test_a_status_that_was_cut_off_is_not_the_name_of_a_connection(tmp_path: Path) -> None:
