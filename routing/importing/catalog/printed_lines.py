@@ -104,8 +104,9 @@ def lines_of(text: str) -> list[str]:
 def is_remark(line: str, *, may_be_row: bool = True) -> bool:
     """Return whether a line is blank, a heading, a count of rows or a closing time: no row in any language."""
     text = line.strip()
-    forms = (_FENCE, _COUNT, _MOMENT, _HEADING) if may_be_row else (_FENCE, _COUNT, _MOMENT, _HEADING, _TITLE)
-    return not text or any(form.fullmatch(text) for form in forms)
+    if _FENCE.fullmatch(text) or _COUNT.fullmatch(text) or _MOMENT.fullmatch(text) or _HEADING.fullmatch(text):
+        return True
+    return not text or (not may_be_row and _TITLE.fullmatch(text) is not None)
 
 
 def find_count(line: str) -> int | None:
