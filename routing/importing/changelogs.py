@@ -47,6 +47,7 @@ def within(folder: Path, file: Path) -> PurePosixPath:
 
 
 PLAN = "sqitch.plan"
+_OF_PLANS = ("deploy", "verify")
 
 
 def _read_plan(text: str) -> list[str]:
@@ -72,14 +73,14 @@ def find_plan(
     tops: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
     planned: list[PurePosixPath] = []
     for path in paths:
-        deploy = next((above for above in path.parents if above.name == "deploy"), None)
-        if deploy is not None:
-            tops[deploy].append(path)
-    for deploy, scripts in tops.items():
-        plan = folder / deploy.parent / PLAN
-        if plan.is_file():
+        above = next((above for above in path.parents if above.name in _OF_PLANS), None)
+        if above is not None:
+            tops[above.parent].append(path)
+    for top, scripts in tops.items():
+        plan = next((plan for above in (top, *top.parents) if (plan := folder / above / PLAN).is_file()), None)
+        if plan is not None:
             names = _read_plan(plan.read_text("utf-8", "replace"))
-            places |= {deploy / f"{name}.sql": len(places) + place for place, name in enumerate(names)}
+            places |= {top / "deploy" / f"{name}.sql": len(places) + place for place, name in enumerate(names)}
             planned += scripts
     return places, [path for path in planned if path not in places]
 

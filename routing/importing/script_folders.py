@@ -278,8 +278,10 @@ def _environment_names(
             yield _EnvironmentName(name, _rest(above.joinpath(*path.parts[place + 1 : -1]), words))
     dotted = path.stem.split(".")
     if len(dotted) > 2 and _MARK in map(str.casefold, dotted[1:]):
-        # Both PROD.routes.ENV.sql and routes.ENV.PROD.sql are usual.
-        environment = dotted.pop(0 if dotted[-1].casefold() == _MARK else -1)
+        # PROD.routes.ENV.sql, routes.ENV.PROD.sql and routes.PROD.ENV.sql are usual.
+        at_end = 0 if dotted[-1].casefold() == _MARK else len(dotted) - 1
+        usual = [place for place, part in enumerate(dotted) if _ENVIRONMENTS.fullmatch(part)]
+        environment = dotted.pop(usual[0] if len(usual) == 1 else at_end)
         yield _EnvironmentName(_fold(environment), _rest(path.parent, dotted), is_certain=True)
         return
     last = dotted[-1] if len(dotted) > 1 else ""

@@ -28,7 +28,8 @@ _SHOWN_TIME = re.compile(
 _DATE_SIGNS = re.compile(r"[\w., /-]{6,24}")
 _DIGITS = re.compile(r"\d+")
 _HEX = re.compile(r"0[xX](?:[0-9A-Fa-f]{2})+")
-_INTEGER = re.compile(r"[+-]?\d{1,19}")
+# pandas writes the numbers of a column without some as 5.0, of which it keeps 15 digits.
+_INTEGER = re.compile(r"[+-]?(?:\d{1,19}|\d{1,15}\.0)")
 # Tools and spreadsheets write a flag in the language of their user, and pandas as a number with a fraction.
 _TRUE = (
     *("1", "1.0", "true", "wahr", "vrai", "verdadero", "verdadeiro", "vero", "waar", "sant", "sand", "prawda"),
@@ -170,7 +171,7 @@ def _integer(cell: object) -> int:
         if _HEX.fullmatch(text):
             number = int.from_bytes(bytes.fromhex(text[2:]), "big", signed=True)
         elif _INTEGER.fullmatch(text):
-            number = int(text)
+            number = int(text.partition(".")[0])
         else:
             raise ValueError(f"{quote(cell)} is not an integer")
     if not -_BIGINT <= number < _BIGINT:

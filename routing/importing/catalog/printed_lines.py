@@ -54,7 +54,8 @@ _CONTEXT = re.compile(
     r"[^'\"«“„]{0,80})['\"«“„](?P<name>.{1,200})['\"»”“][^'\"»”“]{0,40}"
 )
 _DATABASE = (
-    r"databas\w*|datenbank|bases? de (?:données|datos)|ban(?:co|que) de (?:dados|données)|base de dados"
+    r"databas\w*|(?:initial )?catalog|datenbank"
+    r"|bases? de (?:données|datos)|ban(?:co|que) de (?:dados|données)|base de dados"
     r"|баз\w+ данных|baz\w+ danych|veri ?taban\w*|databáz\w*|データベース|数据库|資料庫|데이터베이스"
 )
 _BEGIN = re.compile(
@@ -81,17 +82,20 @@ _CONNECTED = re.compile(
     re.IGNORECASE,
 )
 _NAMED_SERVER = re.compile(
-    r"[-=*#\s]{0,80}(?P<label>[^\W\d][^:=\uff1a\r\n]{0,40}?)\s?[:\uff1a=]\s?(?P<name>\S{1,128}?)[-=*#\s]{0,80}"
+    r"[-=*#\s]{0,80}@{0,2}(?P<label>[^\W\d][^:=\uff1a\r\n]{0,40}?)\s?[:\uff1a=]\s?(?P<name>[^\s;|]{1,128}?),?"
+    r"(?:[-=*#\s]{0,80}|[;|\s]{1,9}(?P<rest>[^\W\d].*))"
 )
-# Headings of Markdown and Jira as well.
-_TITLE = re.compile(r"(?:#{1,6}|h[1-6]\.) .+|\*\*[^*]+\*\*")
-_AROUND_WORD = "-=*#.,:;()[]{}<>'\"`\u2026"
-# The words of headings that say what a result set is of, and not which server or database.
+# Headings of Markdown, Jira and Confluence as well.
+_TITLE = re.compile(r"(?:#{1,6}|h[1-6]\.) .+|(\*{1,2})[^*]+\1")
+_TAGS = re.compile(r"<[^<>]*>")
+_AROUND_WORD = "-=*#.,:;()[]{}<>/\\|'\"`\u2026"
+_NAME = re.compile(r"(?=.*[^\W\d])[\w$.,\\-]{1,128}")
+# The words of headings that say what a result set is of, and the words between it and a server or database.
 _SUBJECT = re.compile(
     r"(?:sys[._])?(?:rout|rut|servi[cç][ei]|servizi|dienst|datab|datenb|queue|fila|cola|file|warte|endp|conver|konver"
-    r"|dialog|messag|mensa|nachr|transm|broker|result|ergebn|output|server|instan|report|bericht|h\d)[^\W\d]*"
-    r"|sql|sys|begin|start|end|ende|fin|of|on|at|from|for|the|to|and|in|von|auf|de|sur|en|\d+"
+    r"|dialog|messag|mensa|nachr|transm|broker|result|ergebn|output|report|bericht)[^\W\d]*"
 )
+_BETWEEN = re.compile(r"server|instance|sql|sys|of|on|at|from|for|the|in|von|auf|de|del|du|sur|en|h?\d+")
 
 
 def lines_of(text: str) -> list[str]:
@@ -125,30 +129,47 @@ def find_error(line: str) -> str | None:
 
 
 class ConnectionMark(NamedTuple):
-    """A line that names the server of the next result sets, by its label, an announcement or a heading."""
+    """A line that names the server of the next result sets: by a label, an announcement, a heading or a caption.
+
+    ``rest`` is the text behind the name.
+    """
 
     kind: str
     words: frozenset[str]
+    rest: str = ""
 
 
 ServerMarks = Mapping[str, frozenset[str]]
 """The lines that name a server: the words of the last one of each kind."""
-_ANNOUNCED, HEADING = ":", "#"
+_ANNOUNCED, HEADING, CAPTION = ":", "#", ""
 
 
 def find_connection(line: str) -> ConnectionMark | None:
     """Return what identifies the connection that a line announces, or the server that it names, else None."""
-    text = line.strip().casefold()
+    text = line.strip()
+    folded = text.casefold()
     named = _NAMED_SERVER.fullmatch(text)
-    if named is not None and names_server(named["label"]):
-        return ConnectionMark(named["label"], frozenset([named["name"]]))
-    words = frozenset(filter(None, (word.strip(_AROUND_WORD) for word in text.split())))
-    is_announced = text.endswith(ELLIPSES) and len(text) < _LONGEST_LINE and _CONNECT.search(text)
+    if named is not None and names_server(named["label"].lower()):
+        return ConnectionMark(named["label"].lower(), frozenset([named["name"].casefold()]), named["rest"] or "")
+    is_announced = folded.endswith(ELLIPSES) and len(text) < _LONGEST_LINE and _CONNECT.search(text)
     if is_announced or _CONNECTED.match(text) is not None:
-        return ConnectionMark(_ANNOUNCED, words)
-    names = [word for word in words if not _SUBJECT.fullmatch(word)]
-    is_heading = len(names) == 1 and (_HEADING.fullmatch(text) or _TITLE.fullmatch(text))
-    return ConnectionMark(HEADING, frozenset(names)) if is_heading else None
+        return ConnectionMark(_ANNOUNCED, frozenset(word.strip(_AROUND_WORD) for word in folded.split()))
+    kind = HEADING if _HEADING.fullmatch(folded) or _TITLE.fullmatch(folded) else CAPTION
+    names = frozenset() if len(text) > _LONGEST_LINE or _COUNT.fullmatch(text) else _names_in(folded, kind)
+    return ConnectionMark(kind, names) if names else None
+
+
+def _names_in(title: str, kind: str) -> frozenset[str]:
+    """Return the server that a title consists of or links to its subject; a heading may have the database too."""
+    words = [word.strip(_AROUND_WORD) for word in _TAGS.sub(" ", title).strip(f"{_AROUND_WORD} ").split()]
+    names = [word for word in words if word and not _SUBJECT.fullmatch(word) and not _BETWEEN.fullmatch(word)]
+    is_of_subject = any(map(_SUBJECT.fullmatch, words))
+    is_linked = any(not word or _BETWEEN.fullmatch(word) for word in words)
+    is_bare = len(words) == 1 or (kind == HEADING and not is_of_subject)
+    is_pair = kind == HEADING and "" in words
+    if len(names) > 1 + is_pair or not (is_bare or (is_of_subject and is_linked)):
+        return frozenset()
+    return frozenset(filter(_NAME.fullmatch, names))
 
 
 def connect(marks: ServerMarks, mark: ConnectionMark) -> ServerMarks:
@@ -156,6 +177,13 @@ def connect(marks: ServerMarks, mark: ConnectionMark) -> ServerMarks:
     if any(words <= mark.words or mark.words <= words for words in marks.values()):
         return marks
     return {**({} if mark.kind == _ANNOUNCED else marks), mark.kind: mark.words}
+
+
+def are_several(marks: Sequence[ServerMarks]) -> bool:
+    """Return whether result sets have different servers. One without a caption may be of any."""
+    captions = {words for of_table in marks for kind, words in of_table.items() if kind == CAPTION}
+    others = [{kind: words for kind, words in of_table.items() if kind != CAPTION} for of_table in marks]
+    return len(captions) > 1 or any(of_table != others[0] for of_table in others)
 
 
 def is_tool_error(line: str) -> bool:

@@ -49,7 +49,6 @@ _DECORATED = re.compile(
 _UNSEEN = re.compile(r"<!--[^<>]*-->|\[\^[\w-]+\]")
 _BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 # Tags of HTML that begin a new line in a cell, and the sign for it until the cell is complete.
-_TITLES = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
 _BREAKS, _LINE_BREAK = frozenset(["br", "p", "div", "li"]), "\x0b"
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _MOST_SHARED = 20_000
@@ -299,7 +298,6 @@ class _HtmlRows(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.lines: list[TextLine] = []
         self._tables: list[_HtmlTable] = []
-        self._mark = ""
         self.feed(text)
         self.close()
         while self._tables:
@@ -308,7 +306,6 @@ class _HtmlRows(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Begin a table, row or cell."""
         table = self._tables[-1] if self._tables else None
-        self._mark = "# " if tag in _TITLES else ""
         if tag == "table":
             if table is not None and table.is_in_cell and table.cells:
                 self._add_text(_shown_lines(table.cells[-1]))
@@ -327,7 +324,6 @@ class _HtmlRows(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         """End a row, cell or table."""
         if not self._tables:
-            self._mark = ""
             return
         if tag in ("td", "th"):
             self._tables[-1].is_in_cell = False
@@ -346,7 +342,7 @@ class _HtmlRows(HTMLParser):
 
     def _add_text(self, text: str) -> None:
         if text.strip():
-            self.lines.append((self.getpos()[0], [self._mark + text]))
+            self.lines.append((self.getpos()[0], [text]))
 
     def _add_to_cell(self, table: _HtmlTable, text: str) -> None:
         if table.is_in_cell and table.cells:

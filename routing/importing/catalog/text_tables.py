@@ -14,12 +14,15 @@ from routing.importing.catalog import row_check, text_lines
 from routing.importing.catalog.cell_rows import SharedTexts
 from routing.importing.catalog.cell_values import read_cell
 from routing.importing.catalog.printed_lines import (
+    CAPTION,
     ELLIPSES,
     HEADING,
+    ConnectionMark,
     DatabaseMark,
     FixedColumns,
     ServerMarks,
     are_dashes,
+    are_several,
     connect,
     find_columns,
     find_connection,
@@ -41,6 +44,7 @@ from routing.importing.catalog.views import (
     export_again,
     find_view_by_columns,
     fold_columns,
+    names_server,
 )
 from routing.importing.import_faults import unreadable_file
 
@@ -111,7 +115,7 @@ class _TextReader:
         sets = [table.result_set for table in self._tables]
         for table in self._tables:
             self._flush(table)
-        if any(_server_of(table) != _server_of(self._tables[0]) for table in self._tables):
+        if are_several(list(map(_server_of, self._tables))):
             why = "lines between result sets name several servers, and no column says"
             for part in sets:
                 if "instance_name" not in part.columns:
@@ -163,9 +167,10 @@ class _TextReader:
         is_cell |= (is_fixed or not self._is_printed_line(cells)) and text.startswith(_TITLES)
         if self._begin(line, below):
             self._is_first = False
-        elif not (has_width or is_cell) and (connection := find_connection(text)) is not None:
+        elif not (has_width or is_cell) and (connection := self._find_connection(cells)) is not None:
             self._connection = connect(self._connection, connection)
-            self._leave(self._database if connection.kind == HEADING else DatabaseMark(None))
+            is_title = connection.kind in (HEADING, CAPTION)
+            self._leave(self._database if is_title else find_database(connection.rest) or DatabaseMark(None))
         elif (error := find_error(text)) is not None:
             self._was_error = True
             self._reject_incomplete(number, f"the server reports error {error}", text)
@@ -176,10 +181,17 @@ class _TextReader:
             self._leave(mark)
         elif is_remark(text, may_be_row=has_width or is_cell):
             self._check_count(number, find_count(text))
+            self._end_printed()
         elif self._table is not None:
             self._add(self._table, line)
         else:
             self._take_outside(line)
+
+    def _find_connection(self, cells: Sequence[str]) -> ConnectionMark | None:
+        mark, table = find_connection(self._text(cells)), self._table
+        is_outside = table is None or (table.width > 1 and not self._is_separated and table.fixed is None)
+        is_title = len(cells) == 1 and is_outside
+        return mark if is_title or mark is None or mark.kind != CAPTION else None
 
     def _text(self, cells: Sequence[str]) -> str:
         return self._layout.separator.join(cells) if len(cells) > 1 else cells[0]
@@ -269,8 +281,12 @@ class _TextReader:
             fixed = find_columns(cells[0], below[1][0], self._file)
             if fixed is None or (is_inside and not NAMES.intersection(fixed.names)):
                 return False
-            self._open(fixed.names, cells, is_printed=True, fixed=fixed)
             self._skipped = below[0]
+            if len(fixed.names) == 1 and names_server(fixed.names[0]):
+                # The next line is the name of a server, as of SELECT @@SERVERNAME.
+                self._table = None
+            else:
+                self._open(fixed.names, cells, is_printed=True, fixed=fixed)
             return True
         names = fold_columns(map(text_lines.cell_text, cells))
         dashes = self._dashes(below[1], len(cells))
@@ -497,8 +513,8 @@ def _server_of(table: _Table) -> ServerMarks:
     """Return what the lines above a table say of its server; a heading may be the name of its database."""
     rows = table.result_set
     databases = {str(name).casefold() for name in (rows.database, *rows.rows.different("database_name"))}
-    marks = table.connection.items()
-    return {kind: words for kind, words in marks if kind != HEADING or not words <= databases}
+    marks = {kind: words - databases for kind, words in table.connection.items()}
+    return {kind: words for kind, words in marks.items() if words}
 
 
 def _doubt_statuses(result_set: ResultSet, above_fragments: Collection[int]) -> None:

@@ -216,7 +216,7 @@ def _check_text(value: object, column: ViewColumn) -> None:
         raise ValueError(f"{quote(value)} may mean that there is no value: export it as NULL or nothing")
     if column.name == "transmission_status":
         return
-    if value.endswith(ELLIPSES):
+    if value.rstrip(" )]>").endswith(ELLIPSES):
         raise ValueError(f"{quote(value)} ends in an ellipsis: the tool may have cut it off")
     if not column.required and value and not value.strip("?"):
         raise ValueError(f"{quote(value)} has lost its letters: export it as UTF-8")

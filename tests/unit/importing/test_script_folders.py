@@ -112,6 +112,7 @@ def test_a_baseline_replaces_earlier_migrations() -> None:
         (["r.PROD.sql", "r.TEST.sql", "r.sql"], {"prod", "test"}, ["r.sql"]),
         (["r.uat2.sql", "s.sql"], {"uat2"}, ["s.sql"]),
         (["PROD.0002_r.ENV.sql", "TEST.0002_r.ENV.sql"], {"prod", "test"}, []),
+        (["0002_r.PROD.ENV.sql", "0002_r.TEST.env.sql"], {"prod", "test"}, []),
         (["BERLIN.0002_r.ENV.sql", "0002_r.sql"], {"berlin"}, ["0002_r.sql"]),
         (["0002_r.ENV.BERLIN.sql", "0002_r.sql"], {"berlin"}, ["0002_r.sql"]),
         (["01_dev_routes.sql", "01_prod_routes.sql"], {"dev", "prod"}, []),
@@ -227,16 +228,18 @@ def test_tests_and_samples_beside_scripts_are_left_out(folder: str) -> None:
     assert arranged(f"{folder}/a.sql", f"{folder}/b.sql")[:2] == ([f"{folder}/a.sql", f"{folder}/b.sql"], [])
 
 
-def test_changes_of_sqitch_apply_in_the_order_of_their_plan(tmp_path: Path) -> None:
+@pytest.mark.parametrize("top", ["db", "."])
+def test_changes_of_sqitch_apply_in_the_order_of_their_plan(tmp_path: Path, top: str) -> None:
     plan = (
         "%project=broker\n\nzeta 2024 A # first\n+alpha [zeta] 2024 A\n@v1 2024 A\n-gone 2024\n"
         "zeta [zeta@v1] 2024 A\n@v2 2024 A\n+ sub/x 2024 A\ntests/undo_x 2024 A\n"
     )
     (tmp_path / "db").mkdir()
-    (tmp_path / "db" / "sqitch.plan").write_text(plan, encoding="utf-8")
+    (tmp_path / top / "sqitch.plan").write_text(plan, encoding="utf-8")
     names = ["alpha", "other", "sub/x", "tests/undo_x", "zeta", "zeta@v1"]
     notes: list[str] = []
-    files = arrange(tmp_path, [tmp_path / f"db/deploy/{name}.sql" for name in names], None, notes, set())
+    scripts = [*(f"deploy/{name}" for name in names), "verify/zeta"]
+    files = arrange(tmp_path, [tmp_path / f"db/{name}.sql" for name in scripts], None, notes, set())
     assert [file.relative_to(tmp_path / "db/deploy").as_posix() for file in files] == [
         *("zeta@v1.sql", "alpha.sql", "zeta.sql", "sub/x.sql", "tests/undo_x.sql"),
     ]

@@ -165,6 +165,12 @@ SERVERS_APART = {
     "heading and name": ("=== HUB ===\nServer: HUB", "Server: HUB", False),
     "subjects": ("=== Routes ===", "## 2. Services", False),
     "databases": ("=== Shop ===", "=== Stock ===", False),
+    "servers and databases": ("=== HUB / Shop ===", "=== EDGE / Stock ===", True),
+    "one line": ("Server: HUB  Database: Shop", "Server: EDGE  Database: Stock", True),
+    "connection strings": ("Data Source=HUB;Initial Catalog=Shop", "Data Source=EDGE;User ID=x", True),
+    "bold": ("*HUB*", "*EDGE*", True),
+    "variables": ("@@SERVERNAME: HUB", "@@SERVERNAME: EDGE", True),
+    "other words": ("=== Route list ===", "## What is in the file?", False),
     "one heading": ("=== HUB ===", "-- sys.routes --", False),
 }
 
@@ -180,18 +186,50 @@ def test_lines_around_results_tell_servers_apart(
         assert ["several servers" in why for why in export.rejected] == [True, True] * is_refused, form
 
 
-def test_headings_of_html_tell_servers_apart(tmp_path: Path) -> None:
+CAPTIONS = {
+    "plain": ("{}\n\n", True),
+    "with a colon": ("{}:\n", True),
+    "of a subject": ("These routes are from {}.\nRoutes from {}:\n", True),
+    "underlined": ("{}\n===\n\n", True),
+    "a tag": ("<details><summary>{}</summary>\n\n", True),
+    "a grid of @@SERVERNAME": ("\n\n----------\n{}\n\n", True),
+    "a grid with a header": ("ServerName\n----------\n{}\n\n", True),
+    "no server": ("I looked at {} today and saw this\n\n", False),
+}
+
+
+@pytest.mark.parametrize(("caption", "is_refused"), CAPTIONS.values(), ids=CAPTIONS)
+def test_captions_tell_servers_apart(tmp_path: Path, caption: str, is_refused: bool) -> None:
+    routes = fixed(("name", "address", "remote_service_name"), [("R", "LOCAL", "//a")], (128, 256, 256))
+    framed = "| name | {} | {} |\n|---|---|---|\n| a | {} | 1 |\n"
+    of_routes = framed.format("address", "remote_service_name", "LOCAL")
+    of_services = framed.format("service_id", "service_queue_id", 7)
+    hub, edge = (caption.format(server) for server in ("HUB", "EDGE"))
+    for first, second in ((routes, services()), (of_routes, of_services)):
+        export = read(tmp_path, "x.md", f"{hub}{first}\n{edge}{second}\n")
+        assert bool(names(export, "routes") or names(export)) is not is_refused
+        # A word above only one of the tables may be anything.
+        export = read(tmp_path, "x.md", f"{first}\n{edge}{second}\n")
+        assert (names(export, "routes") != [], names(export) != []) == (True, True)
+
+
+def test_paragraphs_of_html_tell_servers_apart(tmp_path: Path) -> None:
     table = "<h2>{}</h2><table><tr><td>name</td><td>{}</td></tr><tr><td>a</td><td>{}</td></tr></table>"
-    routes = table.replace("<td>{}</td></tr><tr>", "<td>remote_service_name</td><td>address</td></tr><tr>")
-    routes = routes.replace("<td>{}</td></tr></table>", "<td>//a</td><td>LOCAL</td></tr></table>")
-    for other, rows in (("EDGE", 0), ("HUB", 1), ("Services", 1)):
-        text = routes.format("HUB") + table.format(other, "service_queue_id", 7)
+    tables = "address</td><td>remote_service_name", "LOCAL</td><td>//a"
+    for other, count in (("EDGE", 0), ("HUB", 1), ("Services", 1)):
+        text = table.format("HUB", *tables) + table.format(other, "service_queue_id", 7)
         export = read(tmp_path, "mail.html", text)
-        assert [len(names(export, view)) for view in ("routes", "services")] == [rows, rows], other
+        assert [len(names(export, view)) for view in ("routes", "services")] == [count, count], other
+
+
+def test_a_count_ends_a_table(tmp_path: Path) -> None:
+    text = f"1> 2> {services(ROWS[0])}(1 row affected)\n1> 2> {services(ROWS[1])}(1 row affected)\n"
+    export = read(tmp_path, "services.txt", text)
+    assert ["2 result sets of sys.services" in why for why in export.rejected] == [True, True]
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.json"])
-@pytest.mark.parametrize("ending", ["...", "\u2026"])
+@pytest.mark.parametrize("ending", ["...", "\u2026", "[...]"])
 def test_a_name_that_a_tool_cut_off_is_refused(tmp_path: Path, name: str, ending: str) -> None:
     cells = {"name": "R", "remote_service_name": "//a", "address": f"TCP://stock.contoso{ending}"}
     text = json.dumps([cells]) if name == "x.json" else f"{','.join(cells)}\n{','.join(cells.values())}\n"
