@@ -362,7 +362,8 @@ def arrange(
         nonlocal remaining
         if left_out:
             notes.append(f"skipped, {which}: {_names(paths, left_out)}")
-            remaining = _without(remaining, left_out)
+            removed = set(left_out)
+            remaining = [path for path in remaining if path not in removed]
 
     plan, unplanned = find_plan(folder, remaining)
     leave_out(f"since {PLAN} does not have them", unplanned)
@@ -388,11 +389,6 @@ def arrange(
     )
     has_up = any("up" in map(str.casefold, path.parts[:-1]) for path in remaining)
     return [paths[path] for path in sorted(remaining, key=lambda path: _order(path, plan, has_up=has_up))]
-
-
-def _without(paths: Iterable[PurePosixPath], paths_to_remove: Iterable[PurePosixPath]) -> list[PurePosixPath]:
-    removed = set(paths_to_remove)
-    return [path for path in paths if path not in removed]
 
 
 def _replaced_by_baseline(paths: Sequence[PurePosixPath]) -> Iterator[PurePosixPath]:

@@ -144,7 +144,7 @@ ServerMarks = Mapping[str, frozenset[str]]
 _ANNOUNCED, HEADING, CAPTION = ":", "#", ""
 
 
-def find_connection(line: str) -> ConnectionMark | None:
+def find_connection(line: str, may_be_caption: bool) -> ConnectionMark | None:
     """Return what identifies the connection that a line announces, or the server that it names, else None."""
     text = line.strip()
     folded = text.casefold()
@@ -155,7 +155,9 @@ def find_connection(line: str) -> ConnectionMark | None:
     if is_announced or _CONNECTED.match(text) is not None:
         return ConnectionMark(_ANNOUNCED, frozenset(word.strip(_AROUND_WORD) for word in folded.split()))
     kind = HEADING if _HEADING.fullmatch(folded) or _TITLE.fullmatch(folded) else CAPTION
-    names = frozenset() if len(text) > _LONGEST_LINE or _COUNT.fullmatch(text) else _names_in(folded, kind)
+    if len(text) > _LONGEST_LINE or _COUNT.fullmatch(text) or (kind == CAPTION and not may_be_caption):
+        return None
+    names = _names_in(folded, kind)
     return ConnectionMark(kind, names) if names else None
 
 
@@ -201,6 +203,9 @@ class DatabaseMark(NamedTuple):
     is_certain: bool = True
 
 
+NO_DATABASE = DatabaseMark(None)
+
+
 def find_database(line: str) -> DatabaseMark | None:
     """Return the database that a line names as the one in use; None where it names none."""
     text = line.strip()
@@ -211,7 +216,7 @@ def find_database(line: str) -> DatabaseMark | None:
     if match is None:
         return None
     if match["end"]:
-        return DatabaseMark(None)
+        return NO_DATABASE
     name = match["name"].strip()
     id_beside = _ID.search(name)
     if id_beside is not None:

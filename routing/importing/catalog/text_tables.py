@@ -10,28 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from routing.importing.catalog import printed_lines as printed
 from routing.importing.catalog import row_check, text_lines
 from routing.importing.catalog.cell_rows import SharedTexts
 from routing.importing.catalog.cell_values import read_cell
-from routing.importing.catalog.printed_lines import (
-    CAPTION,
-    ELLIPSES,
-    HEADING,
-    ConnectionMark,
-    DatabaseMark,
-    FixedColumns,
-    ServerMarks,
-    are_dashes,
-    are_several,
-    connect,
-    find_columns,
-    find_connection,
-    find_count,
-    find_database,
-    find_error,
-    is_remark,
-    is_tool_error,
-)
 from routing.importing.catalog.text_lines import TextForm, TextLayout, TextLine
 from routing.importing.catalog.views import (
     KEPT,
@@ -57,6 +39,7 @@ _SCREEN = 79
 _OTHER_SEPARATORS = "~^#:!@*/\\\x01\x1f\u00a6\u00a7"
 _ODD_BEGINNINGS = ("-", '"-', "(", "\uff08", "#", "=", "*", ":-")
 _TITLES = ("#", "h")
+_Fixed = printed.FixedColumns | None
 _NO_LINE: TextLine = (0, [""])
 
 
@@ -75,11 +58,11 @@ class _Table:
     """A table that is being read. ``lines`` are not in its result set yet."""
 
     result_set: ResultSet
-    connection: ServerMarks
+    connection: printed.ServerMarks
     width: int
     is_printed: bool
     padded: bool
-    fixed: FixedColumns | None = None
+    fixed: _Fixed = None
     header: Sequence[str] = ()
     lines: list[TextLine] = field(default_factory=list)
     is_all_quoted: bool | None = None
@@ -98,8 +81,8 @@ class _TextReader:
         self._tables: list[_Table] = []
         self._table: _Table | None = None
         self._divided: _Table | None = None
-        self._database = DatabaseMark(None)
-        self._connection: ServerMarks = {}
+        self._database = printed.NO_DATABASE
+        self._connection: printed.ServerMarks = {}
         self._early: list[tuple[int, str]] = []
         self._is_blank, self._is_first, self._was_error = True, True, False
         self._skipped: int | None = None
@@ -115,7 +98,7 @@ class _TextReader:
         sets = [table.result_set for table in self._tables]
         for table in self._tables:
             self._flush(table)
-        if are_several(list(map(_server_of, self._tables))):
+        if printed.are_several(list(map(_server_of, self._tables))):
             why = "lines between result sets name several servers, and no column says"
             for part in sets:
                 if "instance_name" not in part.columns:
@@ -139,7 +122,7 @@ class _TextReader:
             and not first.startswith(_ODD_BEGINNINGS)
             and not next_first.startswith(_ODD_BEGINNINGS)
             and first.strip('" ').lower() not in NAMES
-            and find_error(self._text(cells)) is None
+            and printed.find_error(self._text(cells)) is None
             and not self._was_error
         ):
             # Nearly all lines are rows like this.
@@ -163,35 +146,31 @@ class _TextReader:
         has_width = self._table is not None and 1 < self._table.width == len(cells)
         # A status that a tool cut off may end like the name of a connection, and a name may begin like a heading.
         is_fixed = self._table is not None and self._table.fixed is not None
-        is_cell = is_fixed and text.rstrip().endswith(ELLIPSES)
-        is_cell |= (is_fixed or not self._is_printed_line(cells)) and text.startswith(_TITLES)
+        may_be_title = self._table is None or (not is_fixed and self._is_printed_line(cells))
+        is_cell = is_fixed and text.rstrip().endswith(printed.ELLIPSES)
+        is_cell |= not may_be_title and text.startswith(_TITLES)
+        may_be_caption = len(cells) == 1 and may_be_title and not (self._is_separated and self._table)
         if self._begin(line, below):
             self._is_first = False
-        elif not (has_width or is_cell) and (connection := self._find_connection(cells)) is not None:
-            self._connection = connect(self._connection, connection)
-            is_title = connection.kind in (HEADING, CAPTION)
-            self._leave(self._database if is_title else find_database(connection.rest) or DatabaseMark(None))
-        elif (error := find_error(text)) is not None:
+        elif not (has_width or is_cell) and (server := printed.find_connection(text, may_be_caption)) is not None:
+            self._connection = printed.connect(self._connection, server)
+            is_title = server.kind in (printed.HEADING, printed.CAPTION)
+            self._leave(self._database if is_title else printed.find_database(server.rest) or printed.NO_DATABASE)
+        elif (error := printed.find_error(text)) is not None:
             self._was_error = True
             self._reject_incomplete(number, f"the server reports error {error}", text)
         elif was_error and not has_width:
             # The error's own text.
             pass
-        elif (mark := find_database(text)) is not None and self._is_printed_line(cells):
+        elif (mark := printed.find_database(text)) is not None and self._is_printed_line(cells):
             self._leave(mark)
-        elif is_remark(text, may_be_row=has_width or is_cell):
-            self._check_count(number, find_count(text))
+        elif printed.is_remark(text, may_be_row=has_width or is_cell):
+            self._check_count(number, printed.find_count(text))
             self._end_printed()
         elif self._table is not None:
             self._add(self._table, line)
         else:
             self._take_outside(line)
-
-    def _find_connection(self, cells: Sequence[str]) -> ConnectionMark | None:
-        mark, table = find_connection(self._text(cells)), self._table
-        is_outside = table is None or (table.width > 1 and not self._is_separated and table.fixed is None)
-        is_title = len(cells) == 1 and is_outside
-        return mark if is_title or mark is None or mark.kind != CAPTION else None
 
     def _text(self, cells: Sequence[str]) -> str:
         return self._layout.separator.join(cells) if len(cells) > 1 else cells[0]
@@ -200,7 +179,7 @@ class _TextReader:
         """Return True if a line cannot be a row: it has no cells beside its first, and a table has more."""
         return len(cells) == 1 and (self._table is None or self._table.width > 1 or self._table.fixed is not None)
 
-    def _leave(self, mark: DatabaseMark) -> None:
+    def _leave(self, mark: printed.DatabaseMark) -> None:
         """End the table for the next database or server."""
         self._database = mark
         self._end_printed()
@@ -240,7 +219,7 @@ class _TextReader:
     def _take_outside(self, line: TextLine) -> None:
         """Skip a printed line outside tables, unless it can be a row of the table above."""
         number, cells = line
-        if not self._is_separated and is_tool_error(cells[0]):
+        if not self._is_separated and printed.is_tool_error(cells[0]):
             self._reject_incomplete(number, "a tool reports an error or a limit", cells[0])
             return
         if not self._tables:
@@ -278,7 +257,7 @@ class _TextReader:
         cells = line[1]
         if self._layout.form is TextForm.FIXED:
             is_inside = self._table is not None
-            fixed = find_columns(cells[0], below[1][0], self._file)
+            fixed = printed.find_columns(cells[0], below[1][0], self._file)
             if fixed is None or (is_inside and not NAMES.intersection(fixed.names)):
                 return False
             self._skipped = below[0]
@@ -331,7 +310,7 @@ class _TextReader:
         return headings >= (1 if self._is_first else 2) and 2 * headings >= len(names)
 
     def _open(
-        self, names: tuple[str, ...], header: Sequence[str], *, is_printed: bool, fixed: FixedColumns | None = None
+        self, names: tuple[str, ...], header: Sequence[str], *, is_printed: bool, fixed: _Fixed = None
     ) -> None:
         current, result_set = self._table, self._result_set(names)
         self._divided = None
@@ -368,7 +347,7 @@ class _TextReader:
         separator = self._layout.separator
         text, below = (line.replace(separator, " ") if separator else line for line in (text, below))
         is_one_column = " " not in text.strip() and " " not in below.strip()
-        if are_dashes(text) and are_dashes(below) and not (is_one_column and len(text) < _SCREEN):
+        if printed.are_dashes(text) and printed.are_dashes(below) and not (is_one_column and len(text) < _SCREEN):
             raise export_again(self._file, "sqlcmd has wrapped its lines", "-w 65535")
 
     # Rows
@@ -501,15 +480,17 @@ class _TextReader:
         named = self._view or VIEWS.get(text_lines.cell_text(tried[0][0]).lower())
         if named is None:
             return []
-        layouts = _layouts(named) if self._view is not None else named.of_queries
+        # Those of the queries, the view's own, and its own after added columns.
+        heads = ((), named.added_columns, (VIEW_NAME, *named.added_columns))
+        own_layouts = [(*head, *named.layout) for head in heads if named.layout and self._view is not None]
         return [
             layout
-            for layout in layouts
+            for layout in (*named.of_queries, *own_layouts)
             if layout and 2 * sum(_fits_layout(layout, cells, named, padded) for cells in tried) > len(tried)
         ]
 
 
-def _server_of(table: _Table) -> ServerMarks:
+def _server_of(table: _Table) -> printed.ServerMarks:
     """Return what the lines above a table say of its server; a heading may be the name of its database."""
     rows = table.result_set
     databases = {str(name).casefold() for name in (rows.database, *rows.rows.different("database_name"))}
@@ -537,12 +518,6 @@ def _find_lines(names: Sequence[str], cells: Sequence[str]) -> str | None:
 
 def _is_padded(cells: Sequence[str]) -> bool:
     return any(cell.endswith(_MANY_BLANKS) and text_lines.is_plain_cell(cell) for cell in cells)
-
-
-def _layouts(view: CatalogView) -> Iterable[tuple[str, ...]]:
-    """Return the layouts of a view: of the queries, its own, and its own after added columns."""
-    heads = ((), view.added_columns, (VIEW_NAME, *view.added_columns))
-    return (*view.of_queries, *((*head, *view.layout) for head in heads if view.layout))
 
 
 def _fits_layout(layout: tuple[str, ...], cells: Sequence[str], view: CatalogView, padded: bool) -> bool:

@@ -164,7 +164,8 @@ class RowReader:
             value = read_cell(cell, column.kind, self.times.form)
             _check_text(value, column)
             _check_length(value, column)
-            _check_range(value, column)
+            if isinstance(value, int) and name in _INTS and value not in _INT:
+                raise ValueError(f"'{value}' does not fit an int")
         # A time may lie before the first year, or after the last, once its zone counts.
         except (ValueError, OverflowError) as error:
             if column.is_evidence:
@@ -239,11 +240,6 @@ def _check_length(value: object, column: ViewColumn) -> None:
         return
     if length(value) > column.longest:
         raise ValueError(f"it has {length(value):,} characters, and SQL Server's column holds {column.longest:,}")
-
-
-def _check_range(value: object, column: ViewColumn) -> None:
-    if isinstance(value, int) and column.name in _INTS and value not in _INT:
-        raise ValueError(f"'{value}' does not fit an int")
 
 
 def _lower(text: object) -> str | None:

@@ -204,7 +204,7 @@ def test_captions_tell_servers_apart(tmp_path: Path, caption: str, is_refused: b
     framed = "| name | {} | {} |\n|---|---|---|\n| a | {} | 1 |\n"
     of_routes = framed.format("address", "remote_service_name", "LOCAL")
     of_services = framed.format("service_id", "service_queue_id", 7)
-    hub, edge = (caption.format(server) for server in ("HUB", "EDGE"))
+    hub, edge = (caption.replace("{}", server) for server in ("HUB", "EDGE"))
     for first, second in ((routes, services()), (of_routes, of_services)):
         export = read(tmp_path, "x.md", f"{hub}{first}\n{edge}{second}\n")
         assert bool(names(export, "routes") or names(export)) is not is_refused
