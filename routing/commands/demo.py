@@ -8,15 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from routing.commands.command_context import (
-    Console,
-    Subparsers,
-    add_engine,
-    choose_run_engine,
-    engine_override,
-    naming_local_engine,
-    opener,
-)
+from routing.commands import command_context as context
 from routing.document import (
     Block,
     DataTable,
@@ -39,7 +31,7 @@ if TYPE_CHECKING:
 _FOLDER = "sbroute-demo"
 
 
-def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+def add(commands: context.Subparsers, common: argparse.ArgumentParser) -> None:
     """Declare the command and its options."""
     command = commands.add_parser(
         "demo",
@@ -49,7 +41,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         " further commands.",
         example="sbroute demo --out sbroute-demo",
     )
-    add_engine(command)
+    context.add_engine(command)
     command.add_argument(
         "--all", action="store_true", help="also show each message of the documentation's examples"
     )
@@ -58,20 +50,20 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
+def run(options: argparse.Namespace, console: context.Console) -> int:
     """Build the tables, resolve them and print the documents' estates and the counts of the day."""
     from routing.delta.opening import LocalOpener
     from routing.demo import build
 
     folder = Path(options.out)
     build.check(folder)
-    settings = build.settings(folder, [*options.overrides, *engine_override(options)])
-    choice = choose_run_engine(settings)
+    settings = build.settings(folder, [*options.overrides, *context.engine_override(options)])
+    choice = context.choose_run_engine(settings)
     choice.check_installed()
     console.note(str(choice))
-    tables = LocalOpener() if choice.is_local else opener(settings, options, console)
+    tables = LocalOpener() if choice.is_local else context.opener(settings, options, console)
     without_spark = choice.is_local or build.by_deltalake(tables, settings)
-    with naming_local_engine(settings):
+    with context.naming_local_engine(settings):
         spark = None if choice.is_local else tables.spark
     from routing.delta.counted_runs import new_run_id
 
@@ -93,7 +85,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return EXIT_DONE
 
 
-def _resolve(settings: Config, tables: TableOpener | None, console: Console) -> Run:
+def _resolve(settings: Config, tables: TableOpener | None, console: context.Console) -> Run:
     """Resolve the demo, with the local engine if there is no session."""
     run_id, progress, recording = (
         console.command_progress.run_id,

@@ -11,23 +11,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from routing.importing.catalog import printed_lines as printed
-from routing.importing.catalog import row_check, text_lines
+from routing.importing.catalog import row_check, text_lines, views
 from routing.importing.catalog.cell_rows import SharedTexts
 from routing.importing.catalog.cell_values import read_cell
 from routing.importing.catalog.text_lines import TextForm, TextLayout, TextLine
-from routing.importing.catalog.views import (
-    KEPT,
-    LONGEST,
-    NAMES,
-    VIEW_NAME,
-    VIEWS,
-    CatalogView,
-    ResultSet,
-    export_again,
-    find_view_by_columns,
-    fold_columns,
-    names_server,
-)
 from routing.importing.import_faults import unreadable_file
 
 _AT_ONCE = 2_000
@@ -43,7 +30,7 @@ _Fixed = printed.FixedColumns | None
 _NO_LINE: TextLine = (0, [""])
 
 
-def result_sets(text: str, file: str, view: CatalogView | None) -> list[ResultSet]:
+def result_sets(text: str, file: str, view: views.CatalogView | None) -> list[views.ResultSet]:
     """Return all result sets of a text. ``view`` is the file's view if it is known.
 
     Raises InputError without a header or a layout that fits the rows, and for lines that sqlcmd wrapped.
@@ -57,7 +44,7 @@ def result_sets(text: str, file: str, view: CatalogView | None) -> list[ResultSe
 class _Table:
     """A table that is being read. ``lines`` are not in its result set yet."""
 
-    result_set: ResultSet
+    result_set: views.ResultSet
     connection: printed.ServerMarks
     width: int
     is_printed: bool
@@ -73,7 +60,7 @@ class _Table:
 
 class _TextReader:
     def __init__(
-        self, file: str, view: CatalogView | None, layout: TextLayout, *, is_plain: bool, has_zeros: bool
+        self, file: str, view: views.CatalogView | None, layout: TextLayout, *, is_plain: bool, has_zeros: bool
     ) -> None:
         self._file, self._view, self._layout = file, view, layout
         self._is_plain, self._has_zeros = is_plain, has_zeros
@@ -87,7 +74,7 @@ class _TextReader:
         self._is_blank, self._is_first, self._was_error = True, True, False
         self._skipped: int | None = None
 
-    def read(self, lines: Iterable[TextLine]) -> list[ResultSet]:
+    def read(self, lines: Iterable[TextLine]) -> list[views.ResultSet]:
         line: TextLine | None = None
         for below in lines:
             if line is not None:
@@ -121,7 +108,7 @@ class _TextReader:
             and not first.isspace()
             and not first.startswith(_ODD_BEGINNINGS)
             and not next_first.startswith(_ODD_BEGINNINGS)
-            and first.strip('" ').lower() not in NAMES
+            and first.strip('" ').lower() not in views.NAMES
             and printed.find_error(self._text(cells)) is None
             and not self._was_error
         ):
@@ -258,23 +245,23 @@ class _TextReader:
         if self._layout.form is TextForm.FIXED:
             is_inside = self._table is not None
             fixed = printed.find_columns(cells[0], below[1][0], self._file)
-            if fixed is None or (is_inside and not NAMES.intersection(fixed.names)):
+            if fixed is None or (is_inside and not views.NAMES.intersection(fixed.names)):
                 return False
             self._skipped = below[0]
-            if len(fixed.names) == 1 and names_server(fixed.names[0]):
+            if len(fixed.names) == 1 and views.names_server(fixed.names[0]):
                 # The next line is the name of a server, as of SELECT @@SERVERNAME.
                 self._table = None
             else:
                 self._open(fixed.names, cells, is_printed=True, fixed=fixed)
             return True
-        names = fold_columns(map(text_lines.cell_text, cells))
+        names = views.fold_columns(map(text_lines.cell_text, cells))
         dashes = self._dashes(below[1], len(cells))
-        has_dashes = dashes and (self._is_first or any(name in NAMES for name in names))
+        has_dashes = dashes and (self._is_first or any(name in views.NAMES for name in names))
         if self._is_separated and self._is_first and len(cells) == len(below[1]) == 1:
             self._refuse_lines_of_cells(names[0], text_lines.cell_text(below[1][0]).lower())
         if not (has_dashes or self._names_columns(names) or (self._layout.is_typed and self._is_first)):
             return False
-        if not self._is_separated and len(cells) == 1 and cells[0].strip().lower() not in NAMES:
+        if not self._is_separated and len(cells) == 1 and cells[0].strip().lower() not in views.NAMES:
             return False
         self._take_above(names)
         self._open(names, cells, is_printed=has_dashes or not self._is_separated)
@@ -282,7 +269,7 @@ class _TextReader:
         return True
 
     def _refuse_lines_of_cells(self, name: str, below: str) -> None:
-        if name != below and {name, below} <= NAMES:
+        if name != below and {name, below} <= views.NAMES:
             why = "each of its cells is on a line of its own"
             raise unreadable_file(self._file, why, "export it as CSV, or with sbroute import queries")
 
@@ -302,8 +289,8 @@ class _TextReader:
         Names that identify a view are always a header. A view with different columns in versions of SQL Server
         always has a header, mostly of unknown names.
         """
-        headings = sum(name in NAMES for name in names)
-        if headings and find_view_by_columns(names) is not None:
+        headings = sum(name in views.NAMES for name in names)
+        if headings and views.find_view_by_columns(names) is not None:
             return True
         if self._is_first and self._view is not None and not self._view.layout and headings > 1:
             return True
@@ -327,13 +314,15 @@ class _TextReader:
         self._table = _Table(result_set, self._connection, len(names), is_printed, padded, fixed, header)
         self._tables.append(self._table)
 
-    def _result_set(self, columns: tuple[str, ...]) -> ResultSet:
-        return ResultSet(columns, database=self._database.name, has_certain_database=self._database.is_certain)
+    def _result_set(self, columns: tuple[str, ...]) -> views.ResultSet:
+        return views.ResultSet(
+            columns, database=self._database.name, has_certain_database=self._database.is_certain
+        )
 
     def _take_above(self, names: Sequence[str]) -> None:
         """Reject the lines above the first header, if they are rows of nothing and the header tells a view."""
         above = self._tables[0] if len(self._tables) == 1 else None
-        if above is None or above.result_set.columns or find_view_by_columns(names) is None:
+        if above is None or above.result_set.columns or views.find_view_by_columns(names) is None:
             return
         if not self._find_layouts(above.lines):
             self._early += [(number, "it is above the first header") for number, _ in above.lines]
@@ -348,7 +337,7 @@ class _TextReader:
         text, below = (line.replace(separator, " ") if separator else line for line in (text, below))
         is_one_column = " " not in text.strip() and " " not in below.strip()
         if printed.are_dashes(text) and printed.are_dashes(below) and not (is_one_column and len(text) < _SCREEN):
-            raise export_again(self._file, "sqlcmd has wrapped its lines", "-w 65535")
+            raise views.export_again(self._file, "sqlcmd has wrapped its lines", "-w 65535")
 
     # Rows
 
@@ -365,7 +354,7 @@ class _TextReader:
         names, numbers, rows = result_set.columns, list[int](), list[Sequence[str]]()
         cut, above_number = set[int](), next(reversed(result_set.rows.numbers), None)
         is_framed, above = self._layout.form is TextForm.FRAMED, list[str]()
-        twice = sorted(name for name in KEPT.intersection(names) if names.count(name) > 1)
+        twice = sorted(name for name in views.KEPT.intersection(names) if names.count(name) > 1)
         for number, cells in lines:
             row = self._row(table, cells)
             is_complete = is_framed and len(cells) == len(names)
@@ -396,7 +385,7 @@ class _TextReader:
             table.is_all_quoted = self._is_separated and not any(map(text_lines.is_plain_cell, all_cells))
         columns = list(zip(*rows, strict=True)) or [()] * len(names)
         values = {
-            name: self._values(table, cells) if name in KEPT or row_check.checks(name) else cells
+            name: self._values(table, cells) if name in views.KEPT or row_check.checks(name) else cells
             for name, cells in zip(names, columns, strict=True)
         }
         misfits = self._find_misfits(values, is_complete=table.fixed is not None)
@@ -442,7 +431,7 @@ class _TextReader:
         return list(map(value_by_cell.__getitem__, cells))
 
     def _value(self, table: _Table, cell: str) -> str | None:
-        has_quotes = self._is_separated or VIEW_NAME in table.result_set.columns
+        has_quotes = self._is_separated or views.VIEW_NAME in table.result_set.columns
         return text_lines.cell_value(
             cell, padded=table.padded, is_all_quoted=bool(table.is_all_quoted), has_quotes=has_quotes
         )
@@ -462,10 +451,10 @@ class _TextReader:
         if len(fitting) != 1:
             header = lines[0][1][0].lower()
             for sign in _OTHER_SEPARATORS if len(lines[0][1]) == 1 else ():
-                if find_view_by_columns([name.strip(' "') for name in header.split(sign)]) is not None:
+                if views.find_view_by_columns([name.strip(' "') for name in header.split(sign)]) is not None:
                     raise text_lines.unknown_separator(sign, self._file)
             names = header.split()
-            if len(lines[0][1]) == 1 and find_view_by_columns(names) is not None:
+            if len(lines[0][1]) == 1 and views.find_view_by_columns(names) is not None:
                 why = (
                     f"its columns are separated only by blanks, so cells cannot be recognised: {', '.join(names)}"
                 )
@@ -477,11 +466,11 @@ class _TextReader:
     def _find_layouts(self, lines: Sequence[TextLine]) -> list[tuple[str, ...]]:
         """Return the layouts that most of the first rows of a table without a header fit."""
         tried, padded = [cells for _, cells in lines[:_TRIED]], _is_padded(lines[0][1])
-        named = self._view or VIEWS.get(text_lines.cell_text(tried[0][0]).lower())
+        named = self._view or views.VIEWS.get(text_lines.cell_text(tried[0][0]).lower())
         if named is None:
             return []
         # Those of the queries, the view's own, and its own after added columns.
-        heads = ((), named.added_columns, (VIEW_NAME, *named.added_columns))
+        heads = ((), named.added_columns, (views.VIEW_NAME, *named.added_columns))
         own_layouts = [(*head, *named.layout) for head in heads if named.layout and self._view is not None]
         return [
             layout
@@ -498,7 +487,7 @@ def _server_of(table: _Table) -> printed.ServerMarks:
     return {kind: words for kind, words in marks.items() if words}
 
 
-def _doubt_statuses(result_set: ResultSet, above_fragments: Collection[int]) -> None:
+def _doubt_statuses(result_set: views.ResultSet, above_fragments: Collection[int]) -> None:
     """Reject the rows above lines that are no rows, whose statuses may go on there."""
     if not above_fragments or _STATUS not in result_set.columns:
         return
@@ -511,7 +500,7 @@ def _doubt_statuses(result_set: ResultSet, above_fragments: Collection[int]) -> 
 def _find_lines(names: Sequence[str], cells: Sequence[str]) -> str | None:
     """Return the reason to reject a row of a drawn table if a name has several lines, else None."""
     for name, cell in zip(names, cells, strict=True):
-        if name in LONGEST and "\n" in cell:
+        if name in views.LONGEST and "\n" in cell:
             return f"{name} has several lines, so it may be several names"
     return None
 
@@ -520,7 +509,7 @@ def _is_padded(cells: Sequence[str]) -> bool:
     return any(cell.endswith(_MANY_BLANKS) and text_lines.is_plain_cell(cell) for cell in cells)
 
 
-def _fits_layout(layout: tuple[str, ...], cells: Sequence[str], view: CatalogView, padded: bool) -> bool:
+def _fits_layout(layout: tuple[str, ...], cells: Sequence[str], view: views.CatalogView, padded: bool) -> bool:
     if len(cells) != len(layout):
         return False
     values: dict[str, object] = {}
