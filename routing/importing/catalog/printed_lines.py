@@ -88,12 +88,14 @@ _NAMED_SERVER = re.compile(
 # Headings of Markdown, Jira and Confluence as well.
 _TITLE = re.compile(r"(?:#{1,6}|h[1-6]\.) .+|(\*{1,2})[^*]+\1")
 _TAGS = re.compile(r"<[^<>]*>")
+_DEFAULT_PORT = re.compile(r"^tcp:|,1433$")
 _AROUND_WORD = "-=*#.,:;()[]{}<>/\\|'\"`\u2026"
 _NAME = re.compile(r"(?=.*[^\W\d])[\w$.,\\-]{1,128}")
 # The words of headings that say what a result set is of, and the words between it and a server or database.
 _SUBJECT = re.compile(
     r"(?:sys[._])?(?:rout|rut|servi[cç][ei]|servizi|dienst|datab|datenb|queue|fila|cola|file|warte|endp|conver|konver"
-    r"|dialog|messag|mensa|nachr|transm|broker|result|ergebn|output|report|bericht)[^\W\d]*"
+    r"|dialog|messag|mensa|nachr|transm|broker|result|ergebn|output|report|bericht|itin[eé]r|служб|маршрут|очеред"
+    r"|сервис|сообщ|usług|kolejk|サービス|ルート|キュー|服务|路由|队列|서비스)[^\W\d]*"
 )
 _BETWEEN = re.compile(r"server|instance|sql|sys|of|on|at|from|for|the|in|von|auf|de|del|du|sur|en|h?\d+")
 
@@ -144,32 +146,43 @@ ServerMarks = Mapping[str, frozenset[str]]
 _ANNOUNCED, HEADING, CAPTION = ":", "#", ""
 
 
-def find_connection(line: str, may_be_caption: bool) -> ConnectionMark | None:
+def find_connection(line: str) -> ConnectionMark | None:
     """Return what identifies the connection that a line announces, or the server that it names, else None."""
     text = line.strip()
     folded = text.casefold()
     named = _NAMED_SERVER.fullmatch(text)
     if named is not None and names_server(named["label"].lower()):
-        return ConnectionMark(named["label"].lower(), frozenset([named["name"].casefold()]), named["rest"] or "")
+        server = _DEFAULT_PORT.sub("", named["name"].casefold())
+        return ConnectionMark(named["label"].lower(), frozenset([server]), named["rest"] or "")
     is_announced = folded.endswith(ELLIPSES) and len(text) < _LONGEST_LINE and _CONNECT.search(text)
     if is_announced or _CONNECTED.match(text) is not None:
-        return ConnectionMark(_ANNOUNCED, frozenset(word.strip(_AROUND_WORD) for word in folded.split()))
-    kind = HEADING if _HEADING.fullmatch(folded) or _TITLE.fullmatch(folded) else CAPTION
-    if len(text) > _LONGEST_LINE or _COUNT.fullmatch(text) or (kind == CAPTION and not may_be_caption):
-        return None
-    names = _names_in(folded, kind)
-    return ConnectionMark(kind, names) if names else None
+        words = (_DEFAULT_PORT.sub("", word.strip(_AROUND_WORD)) for word in folded.split())
+        return ConnectionMark(_ANNOUNCED, frozenset(words))
+    is_heading = _HEADING.fullmatch(folded) or _TITLE.fullmatch(folded)
+    names = _names_in(folded, is_heading=True) if is_heading else None
+    return ConnectionMark(HEADING, names) if names else None
 
 
-def _names_in(title: str, kind: str) -> frozenset[str]:
+def is_caption(line: str) -> bool:
+    """Return whether a line above a table may name its server. ``Routes:`` and a rule leave that to others."""
+    words = [word.strip(_AROUND_WORD) for word in line.casefold().split()]
+    return any(map(str.isalpha, line)) and not any(map(_SUBJECT.fullmatch, words))
+
+
+def find_caption(line: str) -> ConnectionMark | None:
+    """Return the server that a line above a table consists of or links to the subject of the table, else None."""
+    names = _names_in(line.casefold(), is_heading=False) if len(line) < _LONGEST_LINE else None
+    return ConnectionMark(CAPTION, names) if names else None
+
+
+def _names_in(title: str, *, is_heading: bool) -> frozenset[str]:
     """Return the server that a title consists of or links to its subject; a heading may have the database too."""
     words = [word.strip(_AROUND_WORD) for word in _TAGS.sub(" ", title).strip(f"{_AROUND_WORD} ").split()]
     names = [word for word in words if word and not _SUBJECT.fullmatch(word) and not _BETWEEN.fullmatch(word)]
     is_of_subject = any(map(_SUBJECT.fullmatch, words))
     is_linked = any(not word or _BETWEEN.fullmatch(word) for word in words)
-    is_bare = len(words) == 1 or (kind == HEADING and not is_of_subject)
-    is_pair = kind == HEADING and "" in words
-    if len(names) > 1 + is_pair or not (is_bare or (is_of_subject and is_linked)):
+    is_bare = len(words) == 1 or (is_heading and not is_of_subject)
+    if len(names) > 1 + (is_heading and "" in words) or not (is_bare or (is_of_subject and is_linked)):
         return frozenset()
     return frozenset(filter(_NAME.fullmatch, names))
 

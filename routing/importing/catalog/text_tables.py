@@ -133,15 +133,13 @@ class _TextReader:
         has_width = self._table is not None and 1 < self._table.width == len(cells)
         # A status that a tool cut off may end like the name of a connection, and a name may begin like a heading.
         is_fixed = self._table is not None and self._table.fixed is not None
-        may_be_title = self._table is None or (not is_fixed and self._is_printed_line(cells))
         is_cell = is_fixed and text.rstrip().endswith(printed.ELLIPSES)
-        is_cell |= not may_be_title and text.startswith(_TITLES)
-        may_be_caption = len(cells) == 1 and may_be_title and not (self._is_separated and self._table)
+        is_cell |= (is_fixed or not self._is_printed_line(cells)) and text.startswith(_TITLES)
         if self._begin(line, below):
             self._is_first = False
-        elif not (has_width or is_cell) and (server := printed.find_connection(text, may_be_caption)) is not None:
+        elif not (has_width or is_cell) and (server := printed.find_connection(text)) is not None:
             self._connection = printed.connect(self._connection, server)
-            is_title = server.kind in (printed.HEADING, printed.CAPTION)
+            is_title = server.kind == printed.HEADING
             self._leave(self._database if is_title else printed.find_database(server.rest) or printed.NO_DATABASE)
         elif (error := printed.find_error(text)) is not None:
             self._was_error = True
@@ -208,6 +206,14 @@ class _TextReader:
         number, cells = line
         if not self._is_separated and printed.is_tool_error(cells[0]):
             self._reject_incomplete(number, "a tool reports an error or a limit", cells[0])
+            return
+        caption = printed.find_caption(cells[0]) if len(cells) == 1 else None
+        if caption is not None or printed.is_caption(cells[0]):
+            # Only the caption right above a table is its own.
+            self._connection = {kind: words for kind, words in self._connection.items() if kind != printed.CAPTION}
+        if caption is not None:
+            self._connection = printed.connect(self._connection, caption)
+            self._leave(self._database)
             return
         if not self._tables:
             if self._is_separated:

@@ -163,6 +163,8 @@ SERVERS_APART = {
     "host and instance": ("Host: HUB\nInstance: SQL1", "Host: EDGE\nInstance: SQL1", True),
     "announced and named": ("Connecting to HUB...", "Server: HUB", False),
     "heading and name": ("=== HUB ===\nServer: HUB", "Server: HUB", False),
+    "with a port": ("Connecting to HUB,1433...", "Server: tcp:HUB", False),
+    "other languages": ("=== Itin\u00e9raires ===", "=== \u0421\u043b\u0443\u0436\u0431\u044b ===", False),
     "subjects": ("=== Routes ===", "## 2. Services", False),
     "databases": ("=== Shop ===", "=== Stock ===", False),
     "servers and databases": ("=== HUB / Shop ===", "=== EDGE / Stock ===", True),
@@ -194,6 +196,9 @@ CAPTIONS = {
     "a tag": ("<details><summary>{}</summary>\n\n", True),
     "a grid of @@SERVERNAME": ("\n\n----------\n{}\n\n", True),
     "a grid with a header": ("ServerName\n----------\n{}\n\n", True),
+    "a greeting": ("{}\n\nhere are the grids.\n\nRoutes\n\n", False),
+    "a subject below": ("{}\n\nsys.routes\n\n", True),
+    "other words": ("{} of Tuesday\n", False),
     "no server": ("I looked at {} today and saw this\n\n", False),
 }
 
