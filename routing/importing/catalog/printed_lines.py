@@ -88,7 +88,7 @@ _NAMED_SERVER = re.compile(
 # Headings of Markdown, Jira and Confluence as well.
 _TITLE = re.compile(r"(?:#{1,6}|h[1-6]\.) .+|(\*{1,2})[^*]+\1")
 _TAGS = re.compile(r"<[^<>]*>")
-_DEFAULT_PORT = re.compile(r"^tcp:|,1433$")
+_DEFAULT_PORT = re.compile(r"^tcp:|,1433$", re.IGNORECASE)
 _AROUND_WORD = "-=*#.,:;()[]{}<>/\\|'\"`\u2026"
 _NAME = re.compile(r"(?=.*[^\W\d])[\w$.,\\-]{1,128}")
 # The words of headings that say what a result set is of, and the words between it and a server or database.
@@ -133,11 +133,12 @@ def find_error(line: str) -> str | None:
 class ConnectionMark(NamedTuple):
     """A line that names the server of the next result sets: by a label, an announcement, a heading or a caption.
 
-    ``rest`` is the text behind the name.
+    ``name`` is the server of a label as it is written, and ``rest`` the text behind it.
     """
 
     kind: str
     words: frozenset[str]
+    name: str = ""
     rest: str = ""
 
 
@@ -152,8 +153,8 @@ def find_connection(line: str) -> ConnectionMark | None:
     folded = text.casefold()
     named = _NAMED_SERVER.fullmatch(text)
     if named is not None and names_server(named["label"].lower()):
-        server = _DEFAULT_PORT.sub("", named["name"].casefold())
-        return ConnectionMark(named["label"].lower(), frozenset([server]), named["rest"] or "")
+        server = _DEFAULT_PORT.sub("", named["name"])
+        return ConnectionMark(named["label"].lower(), frozenset([server.casefold()]), server, named["rest"] or "")
     is_announced = folded.endswith(ELLIPSES) and len(text) < _LONGEST_LINE and _CONNECT.search(text)
     if is_announced or _CONNECTED.match(text) is not None:
         words = (_DEFAULT_PORT.sub("", word.strip(_AROUND_WORD)) for word in folded.split())
@@ -192,6 +193,15 @@ def connect(marks: ServerMarks, mark: ConnectionMark) -> ServerMarks:
     if any(words <= mark.words or mark.words <= words for words in marks.values()):
         return marks
     return {**({} if mark.kind == _ANNOUNCED else marks), mark.kind: mark.words}
+
+
+def find_server(marks: ServerMarks) -> str | None:
+    """Return the one server that labels name, in lower case; MSSQLSERVER is any default instance."""
+    labels = {
+        word for kind, words in marks.items() if kind not in (_ANNOUNCED, HEADING, CAPTION) for word in words
+    }
+    names = sorted(labels - {"mssqlserver"})
+    return names[0] if len(names) == 1 else None
 
 
 def are_several(marks: Sequence[ServerMarks]) -> bool:

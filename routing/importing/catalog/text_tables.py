@@ -70,6 +70,7 @@ class _TextReader:
         self._divided: _Table | None = None
         self._database = printed.NO_DATABASE
         self._connection: printed.ServerMarks = {}
+        self._written: dict[str | None, str] = {}
         self._early: list[tuple[int, str]] = []
         self._is_blank, self._is_first, self._was_error = True, True, False
         self._skipped: int | None = None
@@ -90,6 +91,8 @@ class _TextReader:
             for part in sets:
                 if "instance_name" not in part.columns:
                     part.reject_all(f"{why} of which instance a row is")
+        for table in self._tables:
+            table.result_set.server = self._written.get(printed.find_server(table.connection))
         if not sets and self._view is not None:
             raise unreadable_file(self._file, "it is empty" if self._is_blank else "it has no table with a header")
         if sets:
@@ -139,6 +142,7 @@ class _TextReader:
             self._is_first = False
         elif not (has_width or is_cell) and (server := printed.find_connection(text)) is not None:
             self._connection = printed.connect(self._connection, server)
+            self._written.update(dict.fromkeys(server.words, server.name))
             is_title = server.kind == printed.HEADING
             self._leave(self._database if is_title else printed.find_database(server.rest) or printed.NO_DATABASE)
         elif (error := printed.find_error(text)) is not None:

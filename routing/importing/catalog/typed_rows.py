@@ -330,13 +330,26 @@ def export_of(
 
     The rows are removed from the result sets. Raises InputError.
     """
-    export = CatalogExport(notes=notes, files_read=len({part.file for part in sets}))
+    export = CatalogExport(
+        notes=[*notes, *_say_servers(sets, stand_ins_of)], files_read=len({part.file for part in sets})
+    )
     for file, parts in groupby(sets, key=lambda part: part.file):
         of_file = list(parts)
         file_times = times if times.form is not None else _find_times(of_file, file, times, export.notes)
         for part in of_file:
             _read_part(export, part, stand_ins_of(part), file_times)
     return export
+
+
+def _say_servers(
+    sets: Sequence[FoundResultSet], stand_ins_of: Callable[[FoundResultSet], StandIns]
+) -> Iterator[str]:
+    """Yield a note on each file that counts as of another server than a line in it names, if lines differ."""
+    named = {part.file: (part.rows.server, stand_ins_of(part).instance_name) for part in sets if part.rows.server}
+    are_several = len({str(server).casefold() for server, _ in named.values()}) > 1
+    for file, (server, instance) in named.items() if are_several else ():
+        if instance is not None and instance.casefold() != str(server).casefold():
+            yield f"{file}: a line names the server {quote(server)}, but its rows count as of {quote(instance)}"
 
 
 def _find_times(parts: Sequence[FoundResultSet], file: str, times: TimeFormats, notes: list[str]) -> TimeFormats:

@@ -407,8 +407,8 @@ class ResultSet:
 
     ``rows`` have the line's number, and the cells of the columns that any view has; ``rejected`` are (line number,
     why). ``omits_null`` where a row without a column may have had NULL in it. ``is_joined`` if the rows were in
-    several results. ``database`` is the one that the text around the rows names, for certain or not. ``nested``
-    has the names in objects below a column of JSON.
+    several results. ``database`` is the one that the text around the rows names, for certain or not. ``server`` is
+    that of a line such as ``Server: HUB``. ``nested`` has the names in objects below a column of JSON.
     """
 
     columns: tuple[str, ...]
@@ -418,6 +418,7 @@ class ResultSet:
     is_joined: bool = False
     database: str | None = None
     has_certain_database: bool = True
+    server: str | None = None
     nested: dict[str, set[str]] = field(default_factory=dict)
 
     def reject_all(self, why: str) -> None:

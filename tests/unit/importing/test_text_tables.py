@@ -227,6 +227,16 @@ def test_paragraphs_of_html_tell_servers_apart(tmp_path: Path) -> None:
         assert [len(names(export, view)) for view in ("routes", "services")] == [count, count], other
 
 
+@pytest.mark.parametrize(("other", "expected"), [("EDGE", ["EDGE"]), ("hub", [])])
+def test_files_of_another_server_than_the_given_one_are_noted(
+    tmp_path: Path, other: str, expected: list[str]
+) -> None:
+    for server in ("HUB", other):
+        (tmp_path / f"{server}.txt").write_text(f"Server: {server}\n{services()}", encoding="utf-8")
+    notes = [note for note in read_export([str(tmp_path)], HUB).notes if "names the server" in note]
+    assert [note.partition("names the server ")[2].partition(",")[0].strip("'") for note in notes] == expected
+
+
 def test_a_count_ends_a_table(tmp_path: Path) -> None:
     text = f"1> 2> {services(ROWS[0])}(1 row affected)\n1> 2> {services(ROWS[1])}(1 row affected)\n"
     export = read(tmp_path, "services.txt", text)
