@@ -82,15 +82,20 @@ _CONNECTED = re.compile(
     re.IGNORECASE,
 )
 _NAMED_SERVER = re.compile(
-    r"[-=*#\s]{0,80}@{0,2}(?P<label>[^\W\d][^:=\uff1a\r\n]{0,40}?)\s?[:\uff1a=]\s?(?P<name>[^\s;|]{1,128}?),?"
+    r"[-=*#:\s]{0,80}@{0,2}(?P<label>[^\W\d][^:=\uff1a\r\n]{0,40}?)\s?[:\uff1a=]\*{0,2}\s?"
+    r"(?P<name>[^\s;|]{1,128}?),?"
     r"(?:[-=*#\s]{0,80}|[;|\s]{1,9}(?P<rest>[^\W\d].*))"
+)
+# The prompt of a terminal shows with which server sqlcmd, Invoke-Sqlcmd and dbatools worked.
+_COMMAND = re.compile(
+    r".{0,300}?\s-(?P<label>S|(?i:ServerInstance|SqlInstance))[ :=]{1,2}(?P<name>\S{1,128})(?P<rest>)"
 )
 # Headings of Markdown, Jira and Confluence as well.
 _TITLE = re.compile(r"(?:#{1,6}|h[1-6]\.) .+|(\*{1,2})[^*]+\1")
 _TAGS = re.compile(r"<[^<>]*>")
 _DEFAULT_PORT = re.compile(r"^tcp:|,1433$", re.IGNORECASE)
 _AROUND_WORD = "-=*#.,:;()[]{}<>/\\|'\"`\u2026"
-_NAME = re.compile(r"(?=.*[^\W\d])[\w$.,\\-]{1,128}")
+_NAME = re.compile(r"(?=.*[^\W\d]|(?:\d+\.){3}\d)[\w$.,\\-]{1,128}")
 # The words of headings that say what a result set is of, and the words between it and a server or database.
 _SUBJECT = re.compile(
     r"(?:sys[._])?(?:rout|rut|servi[cç][ei]|servizi|dienst|datab|datenb|queue|fila|cola|file|warte|endp|conver|konver"
@@ -152,8 +157,10 @@ def find_connection(line: str) -> ConnectionMark | None:
     text = line.strip()
     folded = text.casefold()
     named = _NAMED_SERVER.fullmatch(text)
-    if named is not None and names_server(named["label"].lower()):
-        server = _DEFAULT_PORT.sub("", named["name"])
+    if named is None or not names_server(named["label"].lower()):
+        named = _COMMAND.match(text) if " -" in text else None
+    if named is not None:
+        server = _DEFAULT_PORT.sub("", named["name"].strip("'\""))
         return ConnectionMark(named["label"].lower(), frozenset([server.casefold()]), server, named["rest"] or "")
     is_announced = folded.endswith(ELLIPSES) and len(text) < _LONGEST_LINE and _CONNECT.search(text)
     if is_announced or _CONNECTED.match(text) is not None:

@@ -86,13 +86,12 @@ class _TextReader:
         sets = [table.result_set for table in self._tables]
         for table in self._tables:
             self._flush(table)
+            table.result_set.server = self._written.get(printed.find_server(table.connection))
         if printed.are_several(list(map(_server_of, self._tables))):
             why = "lines between result sets name several servers, and no column says"
             for part in sets:
                 if "instance_name" not in part.columns:
                     part.reject_all(f"{why} of which instance a row is")
-        for table in self._tables:
-            table.result_set.server = self._written.get(printed.find_server(table.connection))
         if not sets and self._view is not None:
             raise unreadable_file(self._file, "it is empty" if self._is_blank else "it has no table with a header")
         if sets:

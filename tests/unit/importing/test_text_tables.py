@@ -171,6 +171,13 @@ SERVERS_APART = {
     "one line": ("Server: HUB  Database: Shop", "Server: EDGE  Database: Stock", True),
     "connection strings": ("Data Source=HUB;Initial Catalog=Shop", "Data Source=EDGE;User ID=x", True),
     "bold": ("*HUB*", "*EDGE*", True),
+    "commands": (
+        "C:\\>sqlcmd -S HUB -d Shop -Q x",
+        "PS C:\\> Invoke-Sqlcmd -ServerInstance 'EDGE' -Query x",
+        True,
+    ),
+    "commands with one server": ("$ sqlcmd -S HUB -s ; -Q x", "$ sqlcmd -S tcp:hub,1433 -Q y", False),
+    "fields": (":Server: HUB", "**Server:** EDGE", True),
     "variables": ("@@SERVERNAME: HUB", "@@SERVERNAME: EDGE", True),
     "other words": ("=== Route list ===", "## What is in the file?", False),
     "one heading": ("=== HUB ===", "-- sys.routes --", False),
