@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from routing.importing.catalog.views import LONGEST, NAMES, export_again, fold_columns, names_server
+from routing.importing.catalog.views import LONGEST, NAMES, VIEWS, export_again, fold_columns, names_server
 
 _LINE_END = re.compile(r"(?<!\r)\r*\n|\r")
 # SQL Server counts rows in the language of the session, as in (2 Zeile(n) betroffen).
@@ -83,13 +83,10 @@ _CONNECTED = re.compile(
 )
 _NAMED_SERVER = re.compile(
     r"[-=*#:\s]{0,80}@{0,2}(?P<label>[^\W\d][^:=\uff1a\r\n]{0,40}?)\s?[:\uff1a=]\*{0,2}\s?"
-    r"(?P<name>[^\s;|]{1,128}?),?"
-    r"(?:[-=*#\s]{0,80}|[;|\s]{1,9}(?P<rest>[^\W\d].*))"
+    r"(?P<name>[^\s;|]{1,128}?),?(?:[-=*#\s]{0,80}|[;|\s]{1,9}(?P<rest>[^\W\d].*))"
 )
 # The prompt of a terminal shows with which server sqlcmd, Invoke-Sqlcmd and dbatools worked.
-_COMMAND = re.compile(
-    r".{0,300}?\s-(?P<label>S|(?i:ServerInstance|SqlInstance))[ :=]{1,2}(?P<name>\S{1,128})(?P<rest>)"
-)
+_COMMAND = re.compile(r".{0,300}?\s-(?P<label>S|(?i:ServerInstance|SqlInstance))[ :=]{1,2}(?P<name>\S+)(?P<rest>)")
 # Headings of Markdown, Jira and Confluence as well.
 _TITLE = re.compile(r"(?:#{1,6}|h[1-6]\.) .+|(\*{1,2})[^*]+\1")
 _TAGS = re.compile(r"<[^<>]*>")
@@ -98,9 +95,11 @@ _AROUND_WORD = "-=*#.,:;()[]{}<>/\\|'\"`\u2026"
 _NAME = re.compile(r"(?=.*[^\W\d]|(?:\d+\.){3}\d)[\w$.,\\-]{1,128}")
 # The words of headings that say what a result set is of, and the words between it and a server or database.
 _SUBJECT = re.compile(
-    r"(?:sys[._])?(?:rout|rut|servi[cç][ei]|servizi|dienst|datab|datenb|queue|fila|cola|file|warte|endp|conver|konver"
-    r"|dialog|messag|mensa|nachr|transm|broker|result|ergebn|output|report|bericht|itin[eé]r|служб|маршрут|очеред"
-    r"|сервис|сообщ|usług|kolejk|サービス|ルート|キュー|服务|路由|队列|서비스)[^\W\d]*"
+    rf"sys[._]\w{{1,60}}|dm_\w{{1,60}}|{'|'.join(VIEWS)}"
+    r"|(?:rout(?:es?|en|ing)|r[uo]tas?|rotalar|tras[ay]|itin[eé]raires?|servi[cçz]\w{1,3}|dienste?|usługi|služby"
+    r"|datab\w{2,4}|datenbank(?:en)?|queues?|filas?|files?|colas?|warteschlangen?|endp\w{3,5}|[ck]onversa\w{3,6}|dialog\w?"
+    r"|messages?|mensa\w{3,5}|nachrichten?|transmission|broker|results?|ergebnisse?|outputs?|reports?|berichte?|kolejki"
+    r"|служб\w?|маршрут\w?|очеред\w?|сервис\w?|сообщени\w|サービス|ルート|キュー|服务|路由|队列|서비스)"
 )
 _BETWEEN = re.compile(r"server|instance|sql|sys|of|on|at|from|for|the|in|von|auf|de|del|du|sur|en|h?\d+")
 
