@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
+from routing import terms
 from routing.delta.import_times import newest_after, newest_of
 from routing.plan.checked_inputs import instances_of
 from routing.plan.paths import trace_request
@@ -28,21 +29,9 @@ from routing.rules.resolving import Verdict
 from routing.rules.timeline import SECOND, moment_of
 from routing.tables.arrow_rows import with_moments
 from routing.tables.table_columns import TableColumns
-from routing.terms import (
-    BROKER_CONFIGURATION_SERVICE,
-    CLASSIFY_EVENT,
-    EVENT_SOURCES,
-    TRANSMISSION_QUEUE,
-    Ending,
-    Outcome,
-    ReadRow,
-    Reason,
-    TableRow,
-    known_outcome,
-)
 
 # A line of a path is one flat row, so that two explanations can be compared line by line.
-Line = TableRow
+Line = terms.TableRow
 # How many routes, databases or ids one list shows; the rest are counted.
 SHOWN = 20
 _TIMES = ("valid_from", "valid_to", "at")
@@ -78,7 +67,7 @@ class OtherInstances:
     is_known: Callable[[PathHop], bool] = lambda hop: True
 
 
-_LOST = (str(Ending.DELAYED), str(Ending.DROPPED), str(Ending.LOOP))
+_LOST = (str(terms.Ending.DELAYED), str(terms.Ending.DROPPED), str(terms.Ending.LOOP))
 NO_OTHER_INSTANCES = OtherInstances()
 
 
@@ -89,19 +78,19 @@ def request_lines(instance: SqlInstance, database: str, t: int, other_instances:
     """
     instances: Mapping[str, SqlInstance] = {instance.name: instance}
     traces = _follow(instances, instance, database, t)
-    if any(hop_path.ending is Ending.LEFT_ESTATE for trace in traces for hop_path in trace.hop_paths):
+    if any(hop_path.ending is terms.Ending.LEFT_ESTATE for trace in traces for hop_path in trace.hop_paths):
         instances = {**other_instances.read(), instance.name: instance}
         traces = _follow(instances, instance, database, t)
     hop_paths = list(dict.fromkeys(hop_path for trace in traces for hop_path in trace.hop_paths))
     ends = [_end_line(hop_path, instances, other_instances) for hop_path in hop_paths]
     is_cut = any(trace.is_cut for trace in traces)
     is_lost = not is_cut and all(end["finding"] in _LOST for end in ends)
-    request = {"service_name": BROKER_CONFIGURATION_SERVICE, "count": len(hop_paths)}
+    request = {"service_name": terms.BROKER_CONFIGURATION_SERVICE, "count": len(hop_paths)}
     lines = [line("REQUEST_PATH", "LOST" if is_lost else "FOLLOWED", **_place(instance.name, database), **request)]
     for hop_path, end in list(zip(hop_paths, ends, strict=True))[:SHOWN]:
         lines += [*map(_hop_line, takewhile(other_instances.is_known, hop_path.hops)), end]
     if len(hop_paths) > SHOWN or is_cut:
-        lines.append(line("REQUEST_END", str(Ending.TOO_MANY_WAYS), count=len(hop_paths)))
+        lines.append(line("REQUEST_END", str(terms.Ending.TOO_MANY_WAYS), count=len(hop_paths)))
     return lines
 
 
@@ -128,8 +117,8 @@ def _hop_line(hop: PathHop) -> Line:
 def _end_line(hop_path: HopPath, instances: Mapping[str, SqlInstance], other_instances: OtherInstances) -> Line:
     for hop in hop_path.hops:
         if not other_instances.is_known(hop):
-            return line("REQUEST_END", str(Ending.NOT_KNOWN), **_place(hop.instance_name, hop.scope))
-    is_off = hop_path.reason is Reason.FORWARDING_DISABLED and hop_path.instance is not None
+            return line("REQUEST_END", str(terms.Ending.NOT_KNOWN), **_place(hop.instance_name, hop.scope))
+    is_off = hop_path.reason is terms.Reason.FORWARDING_DISABLED and hop_path.instance is not None
     is_doubtful = is_off and not instances[hop_path.instance or ""].is_forwarding_known
     finding = "FORWARDING_NOT_KNOWN" if is_doubtful else str(hop_path.ending)
     return line("REQUEST_END", finding, **_place(hop_path.instance, hop_path.database), address=hop_path.address)
@@ -163,14 +152,16 @@ class StatusText:
     number: int | None
     text: str | None
     event: str | None = None
-    outcome: Outcome | None = None
+    outcome: terms.Outcome | None = None
     next_hop: str | None = None
 
     def is_silence(self, enqueued: int) -> bool:
         """Return True if a message waited long enough with a blank status to count as sent."""
         return self.event is None and self.text is None and self.observed_at - enqueued > _WAITING_FOR_A_TRY
 
-    def compared(self, reason: Reason, *, in_msdb: bool, outcome: Outcome | None = None) -> ReasonComparison:
+    def compared(
+        self, reason: terms.Reason, *, in_msdb: bool, outcome: terms.Outcome | None = None
+    ) -> ReasonComparison:
         """Compare a status with a verdict. ``in_msdb`` is True if the routes of msdb were searched last."""
         if self.event is not None and outcome is not None:
             observation = SeenMessage(self.event, self.outcome, self.number)
@@ -203,7 +194,7 @@ class MessageBackground:
         cls,
         near: Mapping[str, TableColumns],
         imported_tables: Mapping[str, TableColumns],
-        message: ReadRow,
+        message: terms.ReadRow,
         latest: int | None = None,
     ) -> MessageBackground:
         """Collect the background of a message from the rows of its instance and of the import.
@@ -225,7 +216,7 @@ class MessageBackground:
         """List the lines on SQL Server's status, beside the verdict."""
         if self.status is None or outcome is None or reason is None:
             return []
-        compared = self.status.compared(Reason(reason), in_msdb=in_msdb, outcome=Outcome(outcome))
+        compared = self.status.compared(terms.Reason(reason), in_msdb=in_msdb, outcome=terms.Outcome(outcome))
         return [
             line(
                 "STATUS",
@@ -256,7 +247,9 @@ def find_gap(near: Mapping[str, TableColumns]) -> str | None:
     return "ONLY_ROUTES" if len(near["routes"]) else "ONLY_NAME"
 
 
-def newest_status(rows: Iterable[ReadRow], message: ReadRow, latest: int | None = None) -> StatusText | None:
+def newest_status(
+    rows: Iterable[terms.ReadRow], message: terms.ReadRow, latest: int | None = None
+) -> StatusText | None:
     """Return the newest status of a message in rows of observed_routing, by `place_of`.
 
     ``message`` is a row of messages or of resolved_routes. Times of rows are microseconds.
@@ -265,28 +258,28 @@ def newest_status(rows: Iterable[ReadRow], message: ReadRow, latest: int | None 
     return None if not of_message else status_of(max(of_message, key=lambda row: place_of(row, latest)))
 
 
-def status_of(row: ReadRow) -> StatusText:
+def status_of(row: terms.ReadRow) -> StatusText:
     """Read the status of a row of observed_routing."""
     number, status_text = row["error_number"], text.empty_as_null(row["status_text"])
-    if row["source"] == TRANSMISSION_QUEUE:
+    if row["source"] == terms.TRANSMISSION_QUEUE:
         return StatusText(row["observed_at"], number, status_text)
-    outcome = known_outcome(row["outcome"])
+    outcome = terms.known_outcome(row["outcome"])
     return StatusText(
         row["observed_at"], number, status_text, row["source"], outcome, text.empty_as_null(row["next_hop"])
     )
 
 
-def is_of(row: ReadRow, message: ReadRow) -> bool:
+def is_of(row: terms.ReadRow, message: terms.ReadRow) -> bool:
     """Return True if a row of the instance is about a message.
 
     A queue's row must have its id, an event's row its conversation. An event without a number may be about any
     message with the same role, service and direction.
     """
-    if row["source"] == TRANSMISSION_QUEUE:
+    if row["source"] == terms.TRANSMISSION_QUEUE:
         # Of older imports two databases may have used one id.
         is_its_queue = row["database_name"] in (None, "", message["database_name"])
         return is_its_queue and bool(row["message_id"] == message["message_id"])
-    if row["source"] not in EVENT_SOURCES or row["is_initiator"] != message["is_initiator"]:
+    if row["source"] not in terms.EVENT_SOURCES or row["is_initiator"] != message["is_initiator"]:
         return False
     if text.fold(row["conversation_id"] or "") != text.fold(message["conversation_id"] or ""):
         return False
@@ -299,17 +292,17 @@ def is_of(row: ReadRow, message: ReadRow) -> bool:
     database = text.empty_as_null(message["database_name"])
     is_arrival = row["is_from_network"]
     if is_arrival is None:
-        is_arrival = row["source"] != CLASSIFY_EVENT
+        is_arrival = row["source"] != terms.CLASSIFY_EVENT
     return is_arrival == (database is None) and (is_arrival or row["database_name"] in (None, "", database))
 
 
-def place_of(row: ReadRow, latest: int | None = None) -> tuple[Any, ...]:
+def place_of(row: terms.ReadRow, latest: int | None = None) -> tuple[Any, ...]:
     """Return the place of a row among those of one message: the last one counts.
 
     Of one time a queue's with a number counts before events. A row of a time after ``latest``, which had not come
     when it was imported, is newer than none.
     """
-    number, is_queue = row["error_number"], row["source"] == TRANSMISSION_QUEUE
+    number, is_queue = row["error_number"], row["source"] == terms.TRANSMISSION_QUEUE
     status_rank = (is_queue and number is not None, not is_queue, -1 if number is None else number)
     return (
         latest is None or row["observed_at"] <= latest,

@@ -167,8 +167,12 @@ def _instances(parts: Sequence[FoundResultSet], top: Path, lacking: Sequence[str
     """Yield the files of unnamed instances with the names that these are given."""
     known_names, databases = _names(parts, "instance_name"), _folded_databases(parts)
     parts_by_folder = group_pairs((_folder_of(part.file), part) for part in parts)
+    servers = {part.file: part.rows.server for part in parts if part.rows.server}
     for file in lacking:
         folder = _folder_of(file)
+        if file in servers and len({name for other, name in servers.items() if _folder_of(other) == folder}) > 1:
+            yield file, servers[file]
+            continue
         instance = find_in_folders(Path(file), known_names) or _only_name(parts_by_folder[folder])
         below = [name for name in folder.relative_to(top).parts[:1] if _folded(name) not in databases]
         yield file, instance or _NAMED.sub(r"\\", _composed(next(iter(below), top.name)), count=1) or _ANY_INSTANCE

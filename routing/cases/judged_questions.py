@@ -10,16 +10,9 @@ from routing.cases.estate_addresses import EstateAddresses
 from routing.cases.message_cases import MessageCase, message_of
 from routing.cases.questions import QuestionError
 from routing.cases.server_evidence import NO_EVIDENCE, ServerEvidence
+from routing.plan import verdicts
 from routing.plan.checked_inputs import instances_of, network_of
 from routing.plan.paths import PathPlanner
-from routing.plan.verdicts import (
-    AskingMessage,
-    KnownDialogs,
-    MessageJudge,
-    open_requests,
-    order_of_asking,
-    place_of_pick,
-)
 from routing.rules.deciding import Decision, scope_of
 from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.rules.network import EstateNetwork, ServiceAddress
@@ -63,7 +56,7 @@ class KnownTables:
     """
 
     network: EstateNetwork
-    dialogs: KnownDialogs
+    dialogs: verdicts.KnownDialogs
     chunks: Chunks
     other_instances: OtherInstances = NO_OTHER_INSTANCES
 
@@ -84,12 +77,12 @@ class KnownTables:
         for chunk in self.chunks(message.instance, message.service):
             dialogs, rows = _dialogs_of(chunk), chunk["messages"].dicts()
             sound = (row for row in rows if not rejections(row, self.network.instances.get(row["instance_name"])))
-            read = sorted((message_of(row, as_of) for row in sound), key=order_of_asking)
+            read = sorted((message_of(row, as_of) for row in sound), key=verdicts.order_of_asking)
             yield from ((other, dialogs.of(other)) for other in read)
 
 
-def _dialogs_of(tables: Mapping[str, TableColumns]) -> KnownDialogs:
-    return KnownDialogs.of_columns([tables["dialogs"]] if "dialogs" in tables else [])
+def _dialogs_of(tables: Mapping[str, TableColumns]) -> verdicts.KnownDialogs:
+    return verdicts.KnownDialogs.of_columns([tables["dialogs"]] if "dialogs" in tables else [])
 
 
 @dataclass(frozen=True)
@@ -138,15 +131,15 @@ def judge_question(question: QuestionedMessage, known_tables: KnownTables) -> Ju
     """Judge a question by the known tables. Raises QuestionError if a run would reject the message."""
     _check(question, known_tables)
     message = message_of(question.row, question.as_of)
-    dialog, messages = known_tables.dialogs.of(message), MessageJudge(known_tables.network, is_exact=True)
+    dialog, messages = known_tables.dialogs.of(message), verdicts.MessageJudge(known_tables.network, is_exact=True)
     keyed, requests = messages.keyed(message, dialog), messages.requests[message.instance]
     if not dialog.is_expired(message.t):
         decisions = keyed.decisions(message.t)
-        open_requests(_asking_others(question, message, decisions, messages, known_tables), requests)
+        verdicts.open_requests(_asking_others(question, message, decisions, messages, known_tables), requests)
     # Where two decisions meet step 4 in one database, both open the message's request or neither does.
     possible = keyed.possible(message, dialog, requests)
     is_undecided = question.is_of_any_dialog and len(possible) > 1
-    verdict = None if is_undecided else possible[place_of_pick(possible, message)]
+    verdict = None if is_undecided else possible[verdicts.place_of_pick(possible, message)]
     from_service = empty_as_null(question.row["from_service_name"])
     place = message.instance, message.database, message.service, from_service
     case = MessageCase(*place, message.t, NO_STATUS, verdict, possible=possible)
@@ -157,9 +150,9 @@ def _asking_others(
     question: QuestionedMessage,
     message: RoutedMessage,
     decisions: tuple[Decision, ...],
-    messages: MessageJudge,
+    messages: verdicts.MessageJudge,
     known_tables: KnownTables,
-) -> Iterator[AskingMessage]:
+) -> Iterator[verdicts.AskingMessage]:
     """Yield the other messages that may open a request which this one asks for, until none can any more."""
     scopes = _asked_scopes(message, decisions, messages.requests[message.instance])
     # Other messages matter only if this one requests a route.
@@ -169,7 +162,7 @@ def _asking_others(
             return
         # A row of the same time and id gets this message's decision.
         if position != (message.t, message.message_id):
-            yield AskingMessage(other, dialog, messages.keyed(other, dialog).decision(other))
+            yield verdicts.AskingMessage(other, dialog, messages.keyed(other, dialog).decision(other))
 
 
 def _check(question: QuestionedMessage, known_tables: KnownTables) -> None:

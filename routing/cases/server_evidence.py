@@ -12,26 +12,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from routing.cases.server_facts import (
-    TELLS,
-    AvailabilityListener,
-    CertificateFacts,
-    DatabaseFacts,
-    DroppedMessage,
-    EndpointCount,
-    EndpointFacts,
-    ExportError,
-    ExportRefusal,
-    Grants,
-    QueueFacts,
-    are_named,
-    find_permission,
-    gives_connect,
-    gives_send,
-    is_endpoint,
-    is_granted,
-    read_drop,
-)
+from routing.cases import server_facts
 from routing.groups import group_pairs
 from routing.importing.catalog.covering import list_queues
 from routing.importing.catalog.replicas import Replicas, is_readable
@@ -45,7 +26,7 @@ MANAGED_INSTANCE = 8
 """The engine edition of Azure SQL Managed Instance."""
 _WITHOUT_BROKER = (5, 6, 11)
 """The engine editions of Azure SQL Database and Azure Synapse."""
-_KEPT = ("databases", "service_broker_endpoints", "tcp_endpoints", "services", *TELLS)
+_KEPT = ("databases", "service_broker_endpoints", "tcp_endpoints", "services", *server_facts.TELLS)
 _ALGORITHMS = frozenset(["NONE", "RC4", "AES"])
 
 
@@ -69,7 +50,7 @@ class ServerEvidence:
 
     rows: Mapping[str, Sequence[TableRow]] = field(default_factory=dict)
     units: Mapping[str, Mapping[Unit, datetime]] = field(default_factory=dict)
-    counts: Sequence[EndpointCount] = ()
+    counts: Sequence[server_facts.EndpointCount] = ()
     dialogs: Sequence[TableRow] = ()
     waiting_counts: Mapping[WaitingKey, int] = field(default_factory=dict)
     queues: Sequence[TableRow] = ()
@@ -101,12 +82,12 @@ class ServerEvidence:
         """Return True if a view of a database, or one of an instance, was exported."""
         return (instance, database) in self.units.get(view, {})
 
-    def database(self, instance: str, name: str | None) -> DatabaseFacts | None:
+    def database(self, instance: str, name: str | None) -> server_facts.DatabaseFacts | None:
         """Return the facts of a database, or None if it was not exported."""
         return None if name is None else self._databases.get((instance, collated(name)))
 
     @cached_property
-    def databases(self) -> Mapping[tuple[str, str], DatabaseFacts]:
+    def databases(self) -> Mapping[tuple[str, str], server_facts.DatabaseFacts]:
         """The facts of each database, by instance and name."""
         return {(instance, facts.name): facts for (instance, _), facts in self._databases.items()}
 
@@ -115,7 +96,7 @@ class ServerEvidence:
         """The databases of each instance that are not online."""
         return group_pairs(place for place, facts in self.databases.items() if facts.is_closed)
 
-    def endpoint(self, instance: str) -> EndpointFacts | None:
+    def endpoint(self, instance: str) -> server_facts.EndpointFacts | None:
         """Return the Service Broker endpoint of an instance, or None if none was exported."""
         return self.endpoints.get(instance)
 
@@ -123,12 +104,12 @@ class ServerEvidence:
         """Return True if the export of an instance's endpoints has no Service Broker endpoint."""
         return self.was_exported("service_broker_endpoints", instance) and instance not in self.endpoints
 
-    def queue_of(self, instance: str, database: str | None, service: str | None) -> QueueFacts | None:
+    def queue_of(self, instance: str, database: str | None, service: str | None) -> server_facts.QueueFacts | None:
         """Return the queue of a service, or None if it was not exported."""
         queues = self._queues.get((instance, collated(database or "")), ())
         return next((queue for queue in queues if service in queue.services), None)
 
-    def list_queues(self) -> Iterable[tuple[Unit, QueueFacts]]:
+    def list_queues(self) -> Iterable[tuple[Unit, server_facts.QueueFacts]]:
         """Return all queues of services with their databases."""
         return ((unit, queue) for unit, queues in self._queue_units.items() for queue in queues)
 
@@ -159,11 +140,11 @@ class ServerEvidence:
             if queue.messages and set(services) & set(queue.services)
         }
 
-    def certificates(self, instance: str, database: str) -> Sequence[CertificateFacts]:
+    def certificates(self, instance: str, database: str) -> Sequence[server_facts.CertificateFacts]:
         """Return the certificates of a database."""
         return self._certificates.get((instance, collated(database)), ())
 
-    def endpoint_certificate(self, instance: str) -> CertificateFacts | None:
+    def endpoint_certificate(self, instance: str) -> server_facts.CertificateFacts | None:
         """Return the certificate of an instance's endpoint, or None if it is unknown."""
         endpoint = self.endpoint(instance)
         if endpoint is None:
@@ -187,12 +168,14 @@ class ServerEvidence:
         rows = self._rows_of("remote_service_bindings", instance, database)
         return any(row["remote_service_name"] == service and not row["is_anonymous_on"] for row in rows)
 
-    def send_grants(self, instance: str, database: str, service: str) -> Grants | None:
+    def send_grants(self, instance: str, database: str, service: str) -> server_facts.Grants | None:
         """Return the grants and denials of SEND on a service, or None if permissions were not exported.
 
         CONTROL of the service or of its database includes SEND.
         """
-        return self._grants("database_permissions", instance, database, lambda row: gives_send(row, service))
+        return self._grants(
+            "database_permissions", instance, database, lambda row: server_facts.gives_send(row, service)
+        )
 
     def roles_of(self, instance: str, database: str, user: str) -> frozenset[str] | None:
         """Return the roles of a user, also by other roles, or None if the members of roles were not exported."""
@@ -205,24 +188,27 @@ class ServerEvidence:
             roles |= members
         return frozenset(roles)
 
-    def connect_grants(self, instance: str) -> Grants | None:
+    def connect_grants(self, instance: str) -> server_facts.Grants | None:
         """Return the grants and denials of CONNECT on its endpoint, or None if permissions were not exported."""
         endpoint = self.endpoint(instance)
         name = None if endpoint is None else endpoint.name
-        return self._grants("server_permissions", instance, None, lambda row: gives_connect(row, name))
+        return self._grants(
+            "server_permissions", instance, None, lambda row: server_facts.gives_connect(row, name)
+        )
 
     def _grants(
         self, view: str, instance: str, database: str | None, is_of: Callable[[TableRow], bool]
-    ) -> Grants | None:
+    ) -> server_facts.Grants | None:
         """Return the grants and denials of some rows, or None if the view was not exported with its holders."""
         rows = list(self._rows_of(view, instance, database))
-        if not self.was_exported(view, instance, database) or not are_named(rows):
+        if not self.was_exported(view, instance, database) or not server_facts.are_named(rows):
             return None
         named = [row for row in rows if row["grantee_name"] and is_of(row)]
         granted, denied = (
-            [row["grantee_name"] for row in named if is_granted(row) is kind] for kind in (True, False)
+            [row["grantee_name"] for row in named if server_facts.is_granted(row) is kind]
+            for kind in (True, False)
         )
-        return Grants(granted, denied)
+        return server_facts.Grants(granted, denied)
 
     def bound_user(self, instance: str, database: str, service: str) -> str | None:
         """Return the user of a service's remote service binding, or None if none is known."""
@@ -267,7 +253,7 @@ class ServerEvidence:
     def _engine_edition(self, instance: str) -> int | None:
         return self._properties.get(instance, {}).get("engine_edition")
 
-    def listener(self, host: str | None) -> AvailabilityListener | None:
+    def listener(self, host: str | None) -> server_facts.AvailabilityListener | None:
         """Return the availability group listener with a host name, or None if no known listener has it."""
         if host is None:
             return None
@@ -306,7 +292,7 @@ class ServerEvidence:
         """Return True if an instance is known to be the primary replica of a group."""
         return any(listener.primary == instance for listener in self._listeners.values())
 
-    def listeners_of(self, instance: str) -> Sequence[AvailabilityListener]:
+    def listeners_of(self, instance: str) -> Sequence[server_facts.AvailabilityListener]:
         """Return the listeners that lead to the primary of a group which an instance is a replica of."""
         return [listener for listener in self._listeners.values() if instance in listener.replicas]
 
@@ -334,22 +320,22 @@ class ServerEvidence:
         """The instances whose error log was exported."""
         return dict.fromkeys(row["instance_name"] for row in self.rows.get("error_log", ())).keys()
 
-    def dropped(self, instance: str, conversations: Collection[str]) -> Sequence[DroppedMessage]:
+    def dropped(self, instance: str, conversations: Collection[str]) -> Sequence[server_facts.DroppedMessage]:
         """Return the messages of some conversations that an instance threw away, by its events."""
         folded_ids = set(map(text.fold, conversations))
         return [drop for drop in self._dropped.get(instance, ()) if text.fold(drop.conversation_id) in folded_ids]
 
     @cached_property
-    def _dropped(self) -> Mapping[str, Sequence[DroppedMessage]]:
+    def _dropped(self) -> Mapping[str, Sequence[server_facts.DroppedMessage]]:
         events = ((row["instance_name"], row["event_data"] or "") for row in self.rows.get("broker_events", ()))
-        drops = ((instance, read_drop(event, instance)) for instance, event in events)
+        drops = ((instance, server_facts.read_drop(event, instance)) for instance, event in events)
         return group_pairs((instance, drop) for instance, drop in drops if drop is not None)
 
     @cached_property
-    def errors(self) -> Sequence[ExportError]:
+    def errors(self) -> Sequence[server_facts.ExportError]:
         """The parts of exports that were refused or cut off."""
         return [
-            ExportError(
+            server_facts.ExportError(
                 row["instance_name"], row["part"], row["of_database"], row["error_number"], row["left_out"]
             )
             for row in self.rows.get("export_errors", ())
@@ -365,20 +351,20 @@ class ServerEvidence:
     def _by_unit(self) -> dict[str, dict[Unit, list[TableRow]]]:
         return {}
 
-    def list_refusals(self) -> list[ExportRefusal]:
+    def list_refusals(self) -> list[server_facts.ExportRefusal]:
         """Return the refused and cut parts of exports. Equal refusals in several databases are one."""
         alike = group_pairs(
             (error._replace(database=None, left_out=None if error.left_out is None else 0), error)
             for error in self.errors
         )
         return [
-            ExportRefusal(
+            server_facts.ExportRefusal(
                 key.instance,
                 key.part,
                 key.number,
                 tuple(error.database for error in errors if error.database is not None),
                 sum(error.left_out or 0 for error in errors),
-                find_permission(key.part, key.number),
+                server_facts.find_permission(key.part, key.number),
             )
             for key, errors in alike.items()
         ]
@@ -388,7 +374,7 @@ class ServerEvidence:
         return {row["instance_name"]: row for row in self.rows.get("server_properties", ())}
 
     @cached_property
-    def _databases(self) -> Mapping[tuple[str, str], DatabaseFacts]:
+    def _databases(self) -> Mapping[tuple[str, str], server_facts.DatabaseFacts]:
         mirrored = {
             (row["instance_name"], row["database_id"]): row
             for row in self.rows.get("database_mirroring", ())
@@ -403,7 +389,7 @@ class ServerEvidence:
             is_owner_known = row["owner_is_known"]
             if is_owner_known is None and row["instance_name"] in with_owners:
                 is_owner_known = row["owner_name"] is not None
-            facts[row["instance_name"], collated(row["name"])] = DatabaseFacts(
+            facts[row["instance_name"], collated(row["name"])] = server_facts.DatabaseFacts(
                 row["name"],
                 row["owner_sid"],
                 is_owner_known,
@@ -424,7 +410,7 @@ class ServerEvidence:
         return facts
 
     @cached_property
-    def endpoints(self) -> Mapping[str, EndpointFacts]:
+    def endpoints(self) -> Mapping[str, server_facts.EndpointFacts]:
         """The Service Broker endpoint of each instance."""
         ports = {
             (row["instance_name"], row["endpoint_id"]): row
@@ -433,11 +419,11 @@ class ServerEvidence:
         }
         endpoints = {}
         for row in self.rows.get("service_broker_endpoints", ()):
-            if not is_endpoint(row):
+            if not server_facts.is_endpoint(row):
                 continue
             tcp = ports.get((row["instance_name"], row["endpoint_id"]), {})
             algorithms = (row["encryption_algorithm_desc"] or "").upper().replace(",", " ").split()
-            endpoints[row["instance_name"]] = EndpointFacts(
+            endpoints[row["instance_name"]] = server_facts.EndpointFacts(
                 row["name"] or tcp.get("name"),
                 row["state_desc"] or tcp.get("state_desc"),
                 row["port"] if tcp.get("port") is None else tcp["port"],
@@ -450,21 +436,21 @@ class ServerEvidence:
         return endpoints
 
     @cached_property
-    def _queue_units(self) -> Mapping[Unit, Sequence[QueueFacts]]:
-        return group_pairs((unit_of(row), QueueFacts.of_row(row)) for row in self.queues)
+    def _queue_units(self) -> Mapping[Unit, Sequence[server_facts.QueueFacts]]:
+        return group_pairs((unit_of(row), server_facts.QueueFacts.of_row(row)) for row in self.queues)
 
     @cached_property
-    def _queues(self) -> Mapping[tuple[str, str], Sequence[QueueFacts]]:
+    def _queues(self) -> Mapping[tuple[str, str], Sequence[server_facts.QueueFacts]]:
         return {(unit[0], collated(unit[1] or "")): queues for unit, queues in self._queue_units.items()}
 
     @cached_property
-    def _certificates(self) -> Mapping[tuple[str, str], Sequence[CertificateFacts]]:
+    def _certificates(self) -> Mapping[tuple[str, str], Sequence[server_facts.CertificateFacts]]:
         named = (row for row in self.rows.get("certificates", ()) if row["name"] is not None)
         places = (((row["instance_name"], collated(row["database_name"])), row) for row in named)
-        return group_pairs((place, CertificateFacts.of_row(row)) for place, row in places)
+        return group_pairs((place, server_facts.CertificateFacts.of_row(row)) for place, row in places)
 
     @cached_property
-    def _listeners(self) -> Mapping[str, AvailabilityListener]:
+    def _listeners(self) -> Mapping[str, server_facts.AvailabilityListener]:
         """The listeners by folded name: of the listeners' view, and of the names that the queries export."""
         replicas: dict[str, set[str]] = defaultdict(set)
         for row in self.rows.get("service_broker_endpoints", ()):
@@ -474,7 +460,9 @@ class ServerEvidence:
             if row["dns_name"]:
                 replicas[text.fold(row["dns_name"])].add(row["instance_name"])
         return {
-            name: AvailabilityListener(name, self._replicas.find_primary(members), tuple(sorted(members)))
+            name: server_facts.AvailabilityListener(
+                name, self._replicas.find_primary(members), tuple(sorted(members))
+            )
             for name, members in replicas.items()
         }
 
@@ -499,11 +487,11 @@ def collect_evidence(
         for row in rows.get("transmission_queue", ())
         if MARKER not in row
     )
-    counted = [EndpointCount.of_row(row) for row in counts]
+    counted = [server_facts.EndpointCount.of_row(row) for row in counts]
     queues = tuple(list_queues(rows_by_view, units))
     return ServerEvidence(rows_by_view, units, counted, dialogs, waiting, queues)
 
 
 def evidence_of_tables(queues: Sequence[TableRow], counts: Sequence[TableRow]) -> ServerEvidence:
     """Return the facts that the tables ``queues`` and ``endpoint_counts`` hold."""
-    return ServerEvidence(counts=[EndpointCount.of_row(row) for row in counts], queues=queues)
+    return ServerEvidence(counts=[server_facts.EndpointCount.of_row(row) for row in counts], queues=queues)

@@ -7,16 +7,7 @@ import json
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from routing.commands.command_context import (
-    Console,
-    Subparsers,
-    add_config,
-    load,
-    moment_or_none,
-    opener,
-    print_result,
-    tell_unfinished,
-)
+from routing.commands import command_context as context
 from routing.config import CANDIDATES, ConfigError
 from routing.errors import EXIT_DONE
 
@@ -27,7 +18,7 @@ if TYPE_CHECKING:
 _COLUMNS = ("step", "tier", "candidates", "chosen", "alternatives")
 
 
-def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+def add(commands: context.Subparsers, common: argparse.ArgumentParser) -> None:
     """Declare the command and its options."""
     command = commands.add_parser(
         "candidates",
@@ -38,14 +29,14 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         " row for each message and matching route, and replace the table output.route_candidates.",
         example="sbroute candidates --config sbroute-demo/demo.yaml",
     )
-    add_config(command)
+    context.add_config(command)
     command.add_argument("--as-of", metavar="TIME", help="one decision time for all messages (ISO 8601)")
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
+def run(options: argparse.Namespace, console: context.Console) -> int:
     """Rank the candidates of all messages, and print their number."""
-    as_of = moment_or_none(options.as_of, "--as-of")
-    settings = load(options)
+    as_of = context.moment_or_none(options.as_of, "--as-of")
+    settings = context.load(options)
     # Before Spark starts.
     settings.output_of(CANDIDATES, "candidates")
     from routing.runs.engine_choice import SparkReason, choose_engine, find_session_reasons
@@ -54,7 +45,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     choice = choose_engine(settings.resolve.engine, chain(find_session_reasons(), [needed]))
     choice.check_installed()
     console.note(str(choice))
-    opening = opener(settings, options, console)
+    opening = context.opener(settings, options, console)
     spark = opening.spark
     from routing.delta.counted_runs import leave_out_missing
     from routing.runs.spark_outputs import write_candidates
@@ -64,8 +55,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     done = write_candidates(spark, settings, as_of=as_of, progress=console.progress, on_note=opening.on_note)
     for note in done.notes:
         console.note(note)
-    notes = tell_unfinished(opening, console, settings)
-    print_result(options, console, lambda: _write_json(done), lambda: _make_document(done), notes)
+    notes = context.tell_unfinished(opening, console, settings)
+    context.print_result(options, console, lambda: _write_json(done), lambda: _make_document(done), notes)
     return EXIT_DONE
 
 

@@ -8,15 +8,8 @@ from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from routing.commands import command_context as context
 from routing.commands import shared_arguments
-from routing.commands.command_context import (
-    STATEMENTS_ALONE,
-    Console,
-    Subparsers,
-    add_variables,
-    moment_or_none,
-    variables,
-)
 from routing.commands.server_options import add_servers, read_access, read_servers, tell_servers
 from routing.errors import EXIT_DONE, EXIT_FAILED, EXIT_FOUND, EnvironmentFault, InputError, quote
 from routing.process import no_search_for_cycles
@@ -27,11 +20,11 @@ if TYPE_CHECKING:
     from routing.importing.servers.server_exports import ServersExport
     from routing.views.check.checking import Check
 
-FORMATS = ("table", "json", STATEMENTS_ALONE)
+FORMATS = ("table", "json", context.STATEMENTS_ALONE)
 _FAIL_ON = ("delayed", "dropped", "error", "warning", "not-known")
 
 
-def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+def add(commands: context.Subparsers, common: argparse.ArgumentParser) -> None:
     """Declare the command and its options."""
     command = commands.add_parser(
         "check",
@@ -46,7 +39,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     add_servers(command, required=False)
     of_files = command.add_argument_group("facts missing in the files")
     shared_arguments.add_options(of_files, has_defaults=True)
-    add_variables(of_files)
+    context.add_variables(of_files)
     group = command.add_argument_group("what to ask")
     group.add_argument(
         "--at", metavar="TIME", help="decide as of this time (default: each instance's newest export)"
@@ -83,7 +76,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
+def run(options: argparse.Namespace, console: context.Console) -> int:
     """Read, decide and print."""
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "check")
@@ -96,7 +89,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         raise InputError("nothing to check is named", "give PATHs of exports, or --server NAME")
     times = shared_arguments.times(options)
     stand_ins = shared_arguments.stand_ins(options, times, console)
-    at = moment_or_none(options.at, "--at")
+    at = context.moment_or_none(options.at, "--at")
     if not options.servers:
         return _check(options, console, options.paths, stand_ins, times, at, None)
     access = read_access(options)
@@ -112,7 +105,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def _check(
     options: argparse.Namespace,
-    console: Console,
+    console: context.Console,
     paths: Sequence[str],
     stand_ins: StandIns,
     times: TimeFormats,
@@ -129,7 +122,7 @@ def _check(
             database=stand_ins.database_name,
             exported_at=stand_ins.exported_at,
             times=times,
-            variables=variables(options.variables),
+            variables=context.variables(options.variables),
             addresses=shared_arguments.addresses(options),
             at=at,
             then=options.then,
@@ -151,7 +144,7 @@ def _check(
     return EXIT_FAILED if read is not None and read.unread else EXIT_DONE
 
 
-def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
+def _print(done: Check, options: argparse.Namespace, console: context.Console) -> None:
     """Print a check, or the answer about one message, in the requested format."""
     from routing.commands import checked_message
     from routing.render.text import write_sql
@@ -164,7 +157,7 @@ def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
         is_one = options.message is not None
         values = checked_message.explain_as_object(done.described, options.message) if is_one else as_object(done)
         console.result(write_json(values))
-    elif options.format == STATEMENTS_ALONE:
+    elif options.format == context.STATEMENTS_ALONE:
         listed_results = (
             None if options.message is None else checked_message.find_messages(done.described, options.message)
         )
@@ -178,7 +171,7 @@ def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
             console.document(check_report.make_document(done, with_all=options.all, limits=limits))
 
 
-def _write_page(done: Check, file: str, console: Console) -> None:
+def _write_page(done: Check, file: str, console: context.Console) -> None:
     from routing.views.check.check_report import as_report
     from routing.views.page.page_file import write_page
 

@@ -8,25 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from routing.commands.command_context import (
-    Console,
-    Subparsers,
-    add_engine,
-    choose_run_engine,
-    engine_override,
-    naming_local_engine,
-    opener,
-)
-from routing.document import (
-    Block,
-    DataTable,
-    DocumentHeading,
-    ListItem,
-    Paragraph,
-    SqlStatement,
-    Words,
-    make_columns,
-)
+from routing import document
+from routing.commands import command_context as context
 from routing.errors import EXIT_DONE
 from routing.render.wording import count, mark_outcome, write_json
 from routing.terms import SPARK, ReadRow, Rejection
@@ -39,7 +22,7 @@ if TYPE_CHECKING:
 _FOLDER = "sbroute-demo"
 
 
-def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+def add(commands: context.Subparsers, common: argparse.ArgumentParser) -> None:
     """Declare the command and its options."""
     command = commands.add_parser(
         "demo",
@@ -49,7 +32,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         " further commands.",
         example="sbroute demo --out sbroute-demo",
     )
-    add_engine(command)
+    context.add_engine(command)
     command.add_argument(
         "--all", action="store_true", help="also show each message of the documentation's examples"
     )
@@ -58,20 +41,20 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
+def run(options: argparse.Namespace, console: context.Console) -> int:
     """Build the tables, resolve them and print the documents' estates and the counts of the day."""
     from routing.delta.opening import LocalOpener
     from routing.demo import build
 
     folder = Path(options.out)
     build.check(folder)
-    settings = build.settings(folder, [*options.overrides, *engine_override(options)])
-    choice = choose_run_engine(settings)
+    settings = build.settings(folder, [*options.overrides, *context.engine_override(options)])
+    choice = context.choose_run_engine(settings)
     choice.check_installed()
     console.note(str(choice))
-    tables = LocalOpener() if choice.is_local else opener(settings, options, console)
+    tables = LocalOpener() if choice.is_local else context.opener(settings, options, console)
     without_spark = choice.is_local or build.by_deltalake(tables, settings)
-    with naming_local_engine(settings):
+    with context.naming_local_engine(settings):
         spark = None if choice.is_local else tables.spark
     from routing.delta.counted_runs import new_run_id
 
@@ -93,7 +76,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return EXIT_DONE
 
 
-def _resolve(settings: Config, tables: TableOpener | None, console: Console) -> Run:
+def _resolve(settings: Config, tables: TableOpener | None, console: context.Console) -> Run:
     """Resolve the demo, with the local engine if there is no session."""
     run_id, progress, recording = (
         console.command_progress.run_id,
@@ -112,18 +95,18 @@ def _resolve(settings: Config, tables: TableOpener | None, console: Console) -> 
 # The output of the demo. With --all, each example by message and the day in counts come before the summary.
 
 
-def _describe_estates(resolved: Iterable[ReadRow], name: str = "") -> Iterator[Block]:
+def _describe_estates(resolved: Iterable[ReadRow], name: str = "") -> Iterator[document.Block]:
     """Yield the documented estates with titles that begin with a name, and a sentence on each message."""
     from routing.demo.example_estates import document_estates
 
     rows = {(row["instance_name"], row["message_id"]): row for row in resolved}
     for estate in (estate for estate in document_estates() if estate.title.startswith(name)):
-        yield DocumentHeading(estate.title)
+        yield document.DocumentHeading(estate.title)
         for message in estate.tables["messages"]:
-            yield ListItem(_describe_message(rows[message["instance_name"], message["message_id"]]))
+            yield document.ListItem(_describe_message(rows[message["instance_name"], message["message_id"]]))
 
 
-def _describe_message(row: ReadRow) -> Words:
+def _describe_message(row: ReadRow) -> document.Words:
     """Describe the destination of a message: outcome, place and reason, then the route and its step."""
     place = row["destination_database"] or row["address"]
     destination = "" if place is None else f" to {place}"
@@ -133,7 +116,7 @@ def _describe_message(row: ReadRow) -> Words:
     return (message_and_service, mark_outcome(row["outcome"]), f"{destination}{route} ({step})")
 
 
-def _describe_day(resolved: Iterable[ReadRow]) -> Iterator[Block]:
+def _describe_day(resolved: Iterable[ReadRow]) -> Iterator[document.Block]:
     """Yield the messages of the generated day by outcome and reason, most first."""
     from routing.demo.example_estates import document_estates
 
@@ -143,8 +126,8 @@ def _describe_day(resolved: Iterable[ReadRow]) -> Iterator[Block]:
     lines = [
         (*columns, number) for columns, number in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]
-    columns = make_columns(("outcome", "reason", "messages"), ("messages",))
-    yield DataTable(columns, lines, f"A generated day of {count(len(day), 'message')}")
+    columns = document.make_columns(("outcome", "reason", "messages"), ("messages",))
+    yield document.DataTable(columns, lines, f"A generated day of {count(len(day), 'message')}")
 
 
 _EXAMPLE = "example-2"
@@ -158,22 +141,24 @@ _REJECTIONS = {
 
 def _summarize(
     resolved: Sequence[ReadRow], rejections: Mapping[str, int], run: ReadRow, config: Config
-) -> Iterator[Block]:
+) -> Iterator[document.Block]:
     """Yield one example, the outcomes of all messages, the reasons for rejections, and commands to try."""
     yield from _describe_estates(resolved, _EXAMPLE)
     yield _count_outcomes(resolved)
     read, resolved_rows, rejected = (run[f"rows_{name}"] for name in ("read", "resolved", "rejected"))
-    yield Paragraph(
+    yield document.Paragraph(
         f"{count(read, 'message')} read = {resolved_rows:,} resolved + {rejected:,} rejected. The demo has wrong"
         " rows on purpose:"
     )
     yield from _explain_rejections(rejections)
-    yield DocumentHeading("What to try next")
-    yield SqlStatement("\n".join(f"sbroute {line}" for line in _commands(config.file, run["engine"])), indent=1)
-    yield Paragraph("Then write a configuration for your own tables: docs/how-to/install.md.")
+    yield document.DocumentHeading("What to try next")
+    yield document.SqlStatement(
+        "\n".join(f"sbroute {line}" for line in _commands(config.file, run["engine"])), indent=1
+    )
+    yield document.Paragraph("Then write a configuration for your own tables: docs/how-to/install.md.")
 
 
-def _count_outcomes(resolved: Iterable[ReadRow]) -> DataTable:
+def _count_outcomes(resolved: Iterable[ReadRow]) -> document.DataTable:
     """Count all messages by outcome, most first, with the reasons that are most frequent."""
     reasons: dict[str, Counter[str]] = {}
     for row in resolved:
@@ -183,8 +168,8 @@ def _count_outcomes(resolved: Iterable[ReadRow]) -> DataTable:
         (outcome, by_reason.total(), ", ".join(f"{name} {number:,}" for name, number in _most(by_reason)))
         for outcome, by_reason in by_size
     ]
-    columns = make_columns(("outcome", "messages", "most frequent reasons"), ("messages",))
-    return DataTable(columns, lines, "Where the messages go")
+    columns = document.make_columns(("outcome", "messages", "most frequent reasons"), ("messages",))
+    return document.DataTable(columns, lines, "Where the messages go")
 
 
 def _most(reasons: Counter[str]) -> list[tuple[str, int]]:
@@ -192,15 +177,15 @@ def _most(reasons: Counter[str]) -> list[tuple[str, int]]:
     return sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]
 
 
-def _explain_rejections(rejections: Mapping[str, int]) -> Iterator[Block]:
+def _explain_rejections(rejections: Mapping[str, int]) -> Iterator[document.Block]:
     """Yield a line for each reason of rejections. All missing values share one line."""
     lacking = [reason for reason in rejections if reason.startswith(Rejection.missing(""))]
     if lacking:
         columns = ", ".join(sorted(reason.removeprefix(Rejection.missing("")).lower() for reason in lacking))
         total = sum(rejections[reason] for reason in lacking)
-        yield ListItem(f"{total} without a required value: {columns}")
+        yield document.ListItem(f"{total} without a required value: {columns}")
     for reason in sorted(rejections.keys() - set(lacking)):
-        yield ListItem(f"{rejections[reason]} {reason}: {_REJECTIONS[reason]}")
+        yield document.ListItem(f"{rejections[reason]} {reason}: {_REJECTIONS[reason]}")
 
 
 def _commands(file: str, engine: str) -> Iterator[str]:

@@ -6,21 +6,8 @@ import argparse
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from routing.commands import command_context as context
 from routing.commands import shared_arguments
-from routing.commands.command_context import (
-    Console,
-    Subparsers,
-    add_config,
-    add_variables,
-    load,
-    moment_or_none,
-    open_by_choice,
-    print_result,
-    steps,
-    tell_sentences,
-    tell_unfinished,
-    variables,
-)
 from routing.config import Config
 from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError
 from routing.render.wording import count_files
@@ -32,7 +19,7 @@ if TYPE_CHECKING:
 _OF_SCRIPTS = ("instance", "database", "variables", "encoding")
 
 
-def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+def add(commands: context.Subparsers, common: argparse.ArgumentParser) -> None:
     """Declare the command and its options."""
     command = commands.add_parser(
         "diff",
@@ -44,7 +31,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         example="sbroute diff --config sbroute-demo/demo.yaml --with-script conf/examples/labels.sql"
         " --instance depot-east",
     )
-    add_config(command)
+    context.add_config(command)
     compared = command.add_argument_group("what to compare with")
     choices = compared.add_mutually_exclusive_group(required=True)
     choices.add_argument("--against", metavar="FILE", help="after: with the tables of another configuration")
@@ -68,7 +55,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
     of_scripts.add_argument("--database", metavar="NAME", help="the database in use until a script says USE")
     shared_arguments.add_encoding(of_scripts)
-    add_variables(of_scripts)
+    context.add_variables(of_scripts)
     compared.add_argument(
         "--at", metavar="TIME", help="decide all messages as of this time (ISO 8601; default: the clock)"
     )
@@ -86,7 +73,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
+def run(options: argparse.Namespace, console: context.Console) -> int:
     """Compare, print the changes, and write them if requested."""
     leave_pandas_out()
     from routing.views.diff import diffing
@@ -95,25 +82,25 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.views.diff.diffing import diff
 
     words = words_of(options.fail_on)
-    at = moment_or_none(options.at, "--at") or datetime.now(timezone.utc)
+    at = context.moment_or_none(options.at, "--at") or datetime.now(timezone.utc)
     comparison = _ask(options)
-    settings = load(options)
+    settings = context.load(options)
     # --set overrides only the first configuration.
     other = argparse.Namespace(**{**vars(options), "config": options.against, "overrides": []})
-    against = load(other) if comparison is None else comparison
-    opening = open_by_choice(settings, options, console)
+    against = context.load(other) if comparison is None else comparison
+    opening = context.open_by_choice(settings, options, console)
     place = None
     if options.out is not None:
         place = diffing.place_of(options.out, [one for one in (settings, against) if isinstance(one, Config)])
         diffing.find_writer(opening, place)
         console.command_progress.text = "the table of changed messages is unchanged or complete (start it again)"
-    with steps(console) as progress:
+    with context.steps(console) as progress:
         done = diff(settings, against, at=at, out=place, opener=opening, progress=progress)
     configs = [settings, against] if isinstance(against, Config) else [settings]
-    notes = tell_unfinished(opening, console, *configs)
-    print_result(options, console, lambda: write_diff(done), lambda: make_document(done), notes)
+    notes = context.tell_unfinished(opening, console, *configs)
+    context.print_result(options, console, lambda: write_diff(done), lambda: make_document(done), notes)
     if done.script is not None:
-        tell_sentences(console, done.script.rejected, done.script.notes)
+        context.tell_sentences(console, done.script.rejected, done.script.notes)
         refused = len(done.script.rejected)
         console.note(count_files(len(options.with_script or ()), 0, refused, "statement"))
     return EXIT_FOUND if fails(done.counts, words, done.unaddressed) else EXIT_DONE
@@ -127,11 +114,13 @@ def _ask(options: argparse.Namespace) -> Against | None:
     from routing.cases.compared_tables import Scripts, versions_of
 
     if options.with_script is not None:
-        return Scripts(options.with_script, options.instance, options.database, variables(options.variables))
+        return Scripts(
+            options.with_script, options.instance, options.database, context.variables(options.variables)
+        )
     script_options = [name for name in _OF_SCRIPTS if vars(options)[name]]
     if script_options:
         option = "-v" if script_options[0] == "variables" else f"--{script_options[0]}"
         raise ContractError(f"{option} works only with --with-script", "leave it out")
     if options.against_version is not None:
         return versions_of(options.against_version)
-    return moment_or_none(options.against_time, "--against-time")
+    return context.moment_or_none(options.against_time, "--against-time")

@@ -6,24 +6,15 @@ import argparse
 from datetime import datetime, timezone
 
 from routing import config
-from routing.commands.command_context import (
-    STATEMENTS_ALONE,
-    Console,
-    Subparsers,
-    add_config,
-    load,
-    opener,
-    print_result,
-    tell_unfinished,
-)
+from routing.commands import command_context as context
 from routing.commands.shared_arguments import add_question, question_of, tell_others
 from routing.errors import EXIT_DONE
 from routing.tables.arrow_rows import leave_pandas_out
 
-FORMATS = ("table", "json", STATEMENTS_ALONE)
+FORMATS = ("table", "json", context.STATEMENTS_ALONE)
 
 
-def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+def add(commands: context.Subparsers, common: argparse.ArgumentParser) -> None:
     """Declare the command and its options."""
     command = commands.add_parser(
         "explain",
@@ -34,7 +25,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         " --service).",
         example="sbroute explain --config sbroute-demo/demo.yaml --message-id d00263-i0 --instance depot-east",
     )
-    add_config(command)
+    context.add_config(command)
     add_question(command)
     command.add_argument(
         "--at",
@@ -43,11 +34,11 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
+def run(options: argparse.Namespace, console: context.Console) -> int:
     """Explain the message that the options name."""
     # Before the configuration, because a URI starts Spark, which is wasted time for an invalid question.
     question = question_of(options) if config.is_uri(options.config) else None
-    settings = load(options)
+    settings = context.load(options)
     question = question or question_of(options)
     leave_pandas_out()
     from routing.cases.question_source import open_tables
@@ -55,16 +46,16 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.views.explain.explaining import explain
 
     with console.during("reading"):
-        opening = opener(settings, options, console)
+        opening = context.opener(settings, options, console)
         tables = open_tables(settings, opening)
         clock = datetime.now(timezone.utc)
         done = explain(tables, question, as_of=settings.resolve.as_of, clock=clock, exports=options.exports or ())
-    notes = tell_unfinished(opening, console, settings)
+    notes = context.tell_unfinished(opening, console, settings)
     tell_others(done.others, console)
-    if options.format == STATEMENTS_ALONE:
+    if options.format == context.STATEMENTS_ALONE:
         from routing.render.text import write_sql
 
         console.result(write_sql(make_document(done), state_nothing_to_run(done)))
     else:
-        print_result(options, console, lambda: write_explanation(done), lambda: make_document(done), notes)
+        context.print_result(options, console, lambda: write_explanation(done), lambda: make_document(done), notes)
     return EXIT_DONE

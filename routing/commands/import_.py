@@ -10,18 +10,8 @@ from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from routing.commands import command_context as context
 from routing.commands import shared_arguments
-from routing.commands.command_context import (
-    Console,
-    Subparsers,
-    add_config,
-    add_variables,
-    load,
-    opener,
-    steps,
-    tell_sentences,
-    variables,
-)
 from routing.commands.server_options import add_script_options, script_of
 from routing.document import Cell, DataTable, Document, Paragraph, Tone, TonedText, Words, make_columns
 from routing.errors import EXIT_DONE, EnvironmentFault
@@ -31,7 +21,7 @@ if TYPE_CHECKING:
     from routing.importing.covered_rows import ImportResult
 
 
-def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+def add(commands: context.Subparsers, common: argparse.ArgumentParser) -> None:
     """Declare the command, its kinds and their options."""
     command = commands.add_parser(
         "import",
@@ -60,7 +50,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     add_script_options(queries)
 
 
-def _add_catalog(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
+def _add_catalog(kinds: context.Subparsers, common: argparse.ArgumentParser) -> None:
     kind = kinds.add_parser(
         "catalog",
         parents=[common],
@@ -71,14 +61,14 @@ def _add_catalog(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
     kind.add_argument(
         "sources", metavar="DIR|FILE", nargs="+", help="exports, or folders of them; URIs are read by Spark"
     )
-    add_config(kind)
+    context.add_config(kind)
     of_files = kind.add_argument_group("facts missing in the files")
     shared_arguments.add_options(of_files, has_defaults=False)
     of_files.add_argument("--view", metavar="NAME", help="the view of a single file, if its name does not show it")
     _add_unfinished(kind)
 
 
-def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
+def _add_tsql(kinds: context.Subparsers, common: argparse.ArgumentParser) -> None:
     kind = kinds.add_parser(
         "tsql",
         parents=[common],
@@ -91,7 +81,7 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
     kind.add_argument(
         "sources", metavar="FILE", nargs="+", help="scripts, applied in this order; URIs are read by Spark"
     )
-    add_config(kind)
+    context.add_config(kind)
     of_scripts = kind.add_argument_group("facts missing in the scripts")
     of_scripts.add_argument(
         "--instance", metavar="NAME", required=True, help="the instance that the scripts are for"
@@ -106,7 +96,7 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         help="the time zone of --scripted-at if it has none, such as Europe/Berlin or +02:00 (UTC)",
     )
     shared_arguments.add_encoding(of_scripts)
-    add_variables(of_scripts)
+    context.add_variables(of_scripts)
     of_scripts.add_argument(
         "--snapshot",
         action="store_true",
@@ -115,7 +105,7 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
     _add_unfinished(kind)
 
 
-def _add_events(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
+def _add_events(kinds: context.Subparsers, common: argparse.ArgumentParser) -> None:
     kind = kinds.add_parser(
         "events",
         parents=[common],
@@ -130,7 +120,7 @@ def _add_events(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
         nargs="+",
         help="files of events, or folders of them; URIs are read by Spark",
     )
-    add_config(kind)
+    context.add_config(kind)
     kind.add_argument("--instance", metavar="NAME", help="the instance of rows without a column instance_name")
     _add_unfinished(kind)
 
@@ -145,7 +135,7 @@ def _add_unfinished(kind: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
+def run(options: argparse.Namespace, console: context.Console) -> int:
     """Read the sources, import them into the tables, and print the result."""
     if options.kind == "queries":
         from routing.importing.catalog.query_script import queries
@@ -160,29 +150,29 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.result(json.dumps(done.as_json()))
     else:
         console.document(describe_import(done))
-        tell_sentences(console, done.rejected, done.notes)
+        context.tell_sentences(console, done.rejected, done.notes)
     noun = "row" if done.counted == "rows" else "statement"
     rejected = sum(numbers[1] for numbers in done.rows_read.values())
     console.note(count_files(done.files_read, done.files_skipped, rejected, noun))
     return EXIT_DONE
 
 
-def _catalog(options: argparse.Namespace, console: Console) -> ImportResult:
+def _catalog(options: argparse.Namespace, console: context.Console) -> ImportResult:
     from routing.importing.catalog import read_export
 
     endpoint_addresses, times = shared_arguments.addresses(options), shared_arguments.times(options)
     stand_ins = shared_arguments.stand_ins(options, times, console)
-    settings = load(options)
+    settings = context.load(options)
     from routing.importing.fetching import reach_by
     from routing.importing.from_catalog import import_export
 
-    opening = opener(settings, options, console)
+    opening = context.opener(settings, options, console)
     # Before tables are opened, so that unreadable files are reported at once.
     with console.during("reading the exports"):
         export = read_export(options.sources, stand_ins, options.view, times, reach_by(opening))
 
     _state_if_interrupted(options, console)
-    with steps(console) as progress:
+    with context.steps(console) as progress:
         done = import_export(
             opening,
             settings,
@@ -196,17 +186,17 @@ def _catalog(options: argparse.Namespace, console: Console) -> ImportResult:
     return replace(done, files_read=export.files_read, files_skipped=export.files_skipped)
 
 
-def _tsql(options: argparse.Namespace, console: Console) -> ImportResult:
-    values = variables(options.variables)
+def _tsql(options: argparse.Namespace, console: context.Console) -> ImportResult:
+    values = context.variables(options.variables)
     from routing.importing.catalog.cell_values import time_zone
 
     zone = None if options.time_zone is None else time_zone(options.time_zone)
     at = shared_arguments.moment_on_clock(options.scripted_at, "--scripted-at", zone, console)
-    settings = load(options)
+    settings = context.load(options)
     from routing.importing.fetching import reach_by
     from routing.importing.script_rows import read_scripts
 
-    opening = opener(settings, options, console)
+    opening = context.opener(settings, options, console)
     with console.during("reading the scripts"):
         scripts = read_scripts(
             options.sources,
@@ -220,7 +210,7 @@ def _tsql(options: argparse.Namespace, console: Console) -> ImportResult:
     from routing.importing.from_tsql import import_scripts
 
     _state_if_interrupted(options, console)
-    with steps(console) as progress:
+    with context.steps(console) as progress:
         done = import_scripts(
             opening,
             settings,
@@ -235,19 +225,19 @@ def _tsql(options: argparse.Namespace, console: Console) -> ImportResult:
     return replace(done, files_read=len(scripts))
 
 
-def _state_if_interrupted(options: argparse.Namespace, console: Console) -> None:
+def _state_if_interrupted(options: argparse.Namespace, console: context.Console) -> None:
     if not options.dry_run:
         console.command_progress.text = "committed changes stay (the next import completes the rest)"
 
 
-def _events(options: argparse.Namespace, console: Console) -> ImportResult:
-    settings = load(options)
+def _events(options: argparse.Namespace, console: context.Console) -> ImportResult:
+    settings = context.load(options)
     from routing.importing.fetching import reach_by
     from routing.importing.from_events import import_events
 
-    opening = opener(settings, options, console)
+    opening = context.opener(settings, options, console)
     _state_if_interrupted(options, console)
-    with steps(console) as progress:
+    with context.steps(console) as progress:
         return import_events(
             opening,
             settings,

@@ -11,18 +11,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from routing import config
+from routing.commands import command_context as context
 from routing.commands import shared_arguments
-from routing.commands.command_context import (
-    Console,
-    Subparsers,
-    add_variables,
-    load,
-    opener,
-    tell_sentences,
-    tell_unfinished,
-    variables,
-    with_notes,
-)
 from routing.commands.shared_arguments import SEVERITIES, now_of, report, status_of
 from routing.config import ConfigError
 from routing.document import Block, DocumentHeading, ListItem, Paragraph
@@ -44,7 +34,7 @@ if TYPE_CHECKING:
 # ``sbroute lint PATH…``: exports and scripts in files.
 
 
-def run_on_files(options: argparse.Namespace, console: Console) -> int:
+def run_on_files(options: argparse.Namespace, console: context.Console) -> int:
     """Lint exports and scripts, and print the findings. Raises EnvironmentFault without the T-SQL parser."""
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "check")
@@ -56,7 +46,7 @@ def run_on_files(options: argparse.Namespace, console: Console) -> int:
     file_options = FileOptions(
         shared_arguments.stand_ins(options, times, console),
         times,
-        variables(options.variables),
+        context.variables(options.variables),
         shared_arguments.addresses(options),
         clock=datetime.now(timezone.utc),
         environment=options.environment,
@@ -80,7 +70,7 @@ def _section(options: argparse.Namespace) -> LintSettings:
 
 
 def tell_files(
-    done: FilesLinted, options: argparse.Namespace, console: Console, rules: tuple[CustomRule, ...] = ()
+    done: FilesLinted, options: argparse.Namespace, console: context.Console, rules: tuple[CustomRule, ...] = ()
 ) -> int:
     """Print the findings in files and the limits of the judgement. Return the exit code."""
     from routing.views.check.check_json import gap_object
@@ -112,7 +102,7 @@ def tell_files(
         console.result(report(options, findings, rules, not_judged=not_judged, is_judged=done.is_judged))
     not_taken = [f"not taken, {sentence}" for sentence in done.not_taken]
     left_out = [f"left out, {sentence}" for sentence in done.left_out]
-    tell_sentences(console, done.rejected, [*not_taken, *left_out, *done.notes])
+    context.tell_sentences(console, done.rejected, [*not_taken, *left_out, *done.notes])
     console.note(files)
     if options.fail_on and not done.is_judged:
         console.note("no statement and no row could be judged, so --fail-on fails", "warning")
@@ -151,7 +141,7 @@ _OF_FILES = (
 _OF_TABLES = ("messages", "fail_under")
 
 
-def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+def add(commands: context.Subparsers, common: argparse.ArgumentParser) -> None:
     """Declare the command and its options."""
     command = commands.add_parser(
         "lint",
@@ -190,7 +180,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
     of_files = command.add_argument_group("facts missing in PATHs")
     shared_arguments.add_options(of_files, has_defaults=True)
-    add_variables(of_files)
+    context.add_variables(of_files)
 
 
 def _add_of_tables(command: argparse.ArgumentParser) -> None:
@@ -208,7 +198,7 @@ def _add_of_tables(command: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
+def run(options: argparse.Namespace, console: context.Console) -> int:
     """Print the findings, or the page of one code."""
     if options.explain is not None:
         from routing.lint.lint_settings import load_rules, page
@@ -233,8 +223,8 @@ def _refuse(options: argparse.Namespace, names: tuple[str, ...], why: str) -> No
             raise ContractError(f"{option} {why}", "leave it out")
 
 
-def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
-    settings, now = load(options), now_of(options)
+def _run_on_tables(options: argparse.Namespace, console: context.Console) -> int:
+    settings, now = context.load(options), now_of(options)
     from routing.lint.lint_settings import settings as lint_settings
 
     section = lint_settings(settings.lint, settings.file, options.rules)
@@ -243,7 +233,7 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
     from routing.lint.lint_estate import READ
     from routing.lint.linting import lint
 
-    opening = opener(settings, options, console)
+    opening = context.opener(settings, options, console)
     settings = leave_out_missing(opening, settings)
     with_messages = options.messages or options.fail_under is not None
     # Read before the configuration, which is then as new as all messages.
@@ -261,7 +251,7 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
             resolved=resolved,
             rules=section.rules,
         )
-    notes = tell_unfinished(opening, console, settings)
+    notes = context.tell_unfinished(opening, console, settings)
     return tell_tables(done, options, console, section.rules, notes)
 
 
@@ -326,7 +316,7 @@ def _resolve_by_arrow(settings: config.Config, tables: Mapping[str, Table]) -> I
 def tell_tables(
     done: LintResult,
     options: argparse.Namespace,
-    console: Console,
+    console: context.Console,
     rules: tuple[CustomRule, ...] = (),
     notes: Sequence[str] = (),
 ) -> int:
@@ -339,7 +329,7 @@ def tell_tables(
         result: JsonObject = {"findings": findings, "suppressed": suppressed}
         if routes is not None:
             result["coverage"] = {"routes": routes, "used": used}
-        console.result(with_notes(json.dumps(result), notes))
+        console.result(context.with_notes(json.dumps(result), notes))
     elif options.format == "table":
         from routing.views.lint.lint_reports import describe_findings
 

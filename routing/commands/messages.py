@@ -5,22 +5,13 @@ from __future__ import annotations
 import argparse
 from datetime import datetime, timezone
 
-from routing.commands.command_context import (
-    Console,
-    Subparsers,
-    add_config,
-    at_least_one,
-    load,
-    moment,
-    open_by_choice,
-    print_result,
-)
+from routing.commands import command_context as context
 from routing.errors import EXIT_DONE
 from routing.tables.arrow_rows import leave_pandas_out
 from routing.views.messages.message_filter import SHOWN, ask
 
 
-def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+def add(commands: context.Subparsers, common: argparse.ArgumentParser) -> None:
     """Declare the command and its options."""
     command = commands.add_parser(
         "messages",
@@ -30,7 +21,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         " dropped ones, then all others, each oldest first.",
         example="sbroute messages --config sbroute-demo/demo.yaml --outcome delayed --oldest",
     )
-    add_config(command)
+    context.add_config(command)
     selection = command.add_argument_group("which messages")
     filters = {
         "outcome": ("WORD", "only messages with this outcome, such as DELAYED"),
@@ -52,14 +43,14 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--limit",
         metavar="N",
-        type=at_least_one,
+        type=context.at_least_one,
         default=SHOWN,
         help=f"the number of messages to list; the others are counted (default: {SHOWN})",
     )
     group.add_argument("--now", metavar="TIME", help="ages are as of this time (ISO 8601; default: the clock)")
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
+def run(options: argparse.Namespace, console: context.Console) -> int:
     """Print the messages that the options ask for."""
     message_query = ask(
         outcomes=options.outcome,
@@ -70,14 +61,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
         waiting=options.waiting,
         limit=options.limit,
     )
-    now = datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
-    settings = load(options)
+    now = datetime.now(timezone.utc) if options.now is None else context.moment(options.now, "--now")
+    settings = context.load(options)
     leave_pandas_out()
     from routing.views.messages.message_list import list_stored
     from routing.views.messages.messages_document import make_document, write_messages
 
     with console.during("reading"):
-        opener = open_by_choice(settings, options, console)
+        opener = context.open_by_choice(settings, options, console)
         done = list_stored(settings, opener, message_query, now=now, clock=datetime.now(timezone.utc))
-    print_result(options, console, lambda: write_messages(done, now), lambda: make_document(done))
+    context.print_result(options, console, lambda: write_messages(done, now), lambda: make_document(done))
     return EXIT_DONE

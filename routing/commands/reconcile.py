@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from routing.commands.command_context import (
-    Console,
-    Subparsers,
-    add_config,
-    load,
-    open_by_choice,
-    print_result,
-    steps,
-    tell_unfinished,
-)
+from routing.commands import command_context as context
 from routing.errors import EXIT_DONE, EXIT_FOUND
 from routing.tables.arrow_rows import leave_pandas_out
 
 
-def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+def add(commands: context.Subparsers, common: argparse.ArgumentParser) -> None:
     """Declare the command and its options."""
     command = commands.add_parser(
         "reconcile",
@@ -29,7 +20,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         " output.reconciliation if the configuration names it.",
         example="sbroute reconcile --config conf/mine.yaml --fail-under 50",
     )
-    add_config(command)
+    context.add_config(command)
     command.add_argument(
         "--fail-under",
         metavar="PERCENT",
@@ -38,20 +29,20 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
+def run(options: argparse.Namespace, console: context.Console) -> int:
     """Reconcile, write the table, and print the summary."""
     leave_pandas_out()
     from routing.views.reconcile.reconciling import as_json, make_document, reconcile
 
-    settings = load(options)
-    opening = open_by_choice(settings, options, console)
+    settings = context.load(options)
+    opening = context.open_by_choice(settings, options, console)
     console.command_progress.text = "the table of the reconciliation is unchanged or complete (start it again)"
-    with steps(console) as progress:
+    with context.steps(console) as progress:
         done = reconcile(settings, opener=opening, progress=progress, with_rows=False)
     for note in done.notes:
         console.note(f"note: {note}", "warning")
-    notes = [*tell_unfinished(opening, console, settings), *done.notes]
-    print_result(options, console, lambda: as_json(done), lambda: make_document(done), notes)
+    notes = [*context.tell_unfinished(opening, console, settings), *done.notes]
+    context.print_result(options, console, lambda: as_json(done), lambda: make_document(done), notes)
     fails = options.fail_under is not None and done.percent is not None and done.percent < options.fail_under
     return EXIT_FOUND if fails else EXIT_DONE
 

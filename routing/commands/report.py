@@ -6,23 +6,13 @@ import argparse
 import json
 from datetime import datetime, timezone
 
-from routing.commands.command_context import (
-    Console,
-    Subparsers,
-    add_config,
-    load,
-    moment_or_none,
-    opener,
-    steps,
-    tell_unfinished,
-    with_notes,
-)
+from routing.commands import command_context as context
 from routing.document import DocumentHeading, Paragraph, SqlStatement
 from routing.errors import EXIT_DONE
 from routing.tables.arrow_rows import leave_pandas_out
 
 
-def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+def add(commands: context.Subparsers, common: argparse.ArgumentParser) -> None:
     """Declare the command and its options."""
     command = commands.add_parser(
         "report",
@@ -32,30 +22,30 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         " loads no other files and works without JavaScript.",
         example="sbroute report --config sbroute-demo/demo.yaml --out report.html",
     )
-    add_config(command)
+    context.add_config(command)
     command.add_argument("--out", metavar="FILE", required=True, help="the file to write, replaced as a whole")
     command.add_argument("--now", metavar="TIME", help="ages are as of this time (ISO 8601; default: the clock)")
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
+def run(options: argparse.Namespace, console: context.Console) -> int:
     """Write the page of a report."""
     from routing.views.page import page_file
 
     page_file.check_packages()
     page_file.check_place(options.out)
-    now = moment_or_none(options.now, "--now") or datetime.now(timezone.utc)
-    settings = load(options)
+    now = context.moment_or_none(options.now, "--now") or datetime.now(timezone.utc)
+    settings = context.load(options)
     leave_pandas_out()
     from routing.views.page.report_answer import state_answer, state_limit
     from routing.views.report.reporting import report
 
-    with steps(console) as progress:
+    with context.steps(console) as progress:
         progress("reading")
-        opening = opener(settings, options, console)
+        opening = context.opener(settings, options, console)
         page_report = report(settings, now=now, opener=opening, progress=progress)
         progress("writing")
         page_file.write_page(page_report, options.out, replacing=console.command_progress.replacing_page)
-    notes = tell_unfinished(opening, console, settings)
+    notes = context.tell_unfinished(opening, console, settings)
     if options.format == "json":
         summary = {
             "file": options.out,
@@ -65,7 +55,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             "endings": page_report.endings,
             "troubles": [trouble.as_object() for trouble in page_report.troubles or ()],
         }
-        console.result(with_notes(json.dumps(summary), notes))
+        console.result(context.with_notes(json.dumps(summary), notes))
     else:
         answer = DocumentHeading(state_answer(page_report), 1)
         sentences = " ".join(filter(None, (page_report.headline, state_limit(page_report))))

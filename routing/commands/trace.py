@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING
 
 from routing import config
 from routing.cases.questions import Question, QuestionError
-from routing.commands.command_context import (
-    Console,
-    Subparsers,
-    add_config,
-    load,
-    moment_or_none,
-    open_by_choice,
-    opener,
-    print_result,
-    tell_unfinished,
-)
+from routing.commands import command_context as context
 from routing.commands.shared_arguments import add_question, named_options, question_of, tell_others
 from routing.errors import EXIT_DONE
 from routing.tables.arrow_rows import leave_pandas_out
@@ -27,7 +17,7 @@ if TYPE_CHECKING:
     from routing.delta.opening import TableOpener
 
 
-def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
+def add(commands: context.Subparsers, common: argparse.ArgumentParser) -> None:
     """Declare the command and its options."""
     command = commands.add_parser(
         "trace",
@@ -38,7 +28,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         " or --from-network, --service).",
         example="sbroute trace --config sbroute-demo/demo.yaml --message-id d00263-i0 --instance depot-east",
     )
-    add_config(command)
+    context.add_config(command)
     described = add_question(command)
     described.add_argument("--from-service", metavar="NAME", help="the service that sends the message")
     described.add_argument("--hops", metavar="N", type=int, help="how often the message may be forwarded")
@@ -52,17 +42,17 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
+def run(options: argparse.Namespace, console: context.Console) -> int:
     """Follow the message that the options name, or all."""
     # Before the configuration, because a URI starts Spark, which is wasted time for an invalid question.
     early = config.is_uri(options.config)
     question = _question(options) if early else None
-    settings = load(options)
+    settings = context.load(options)
     question = question if early else _question(options)
     leave_pandas_out()
     if question is None:
-        return _trace_all(settings, open_by_choice(settings, options, console), options, console)
-    opening = opener(settings, options, console)
+        return _trace_all(settings, context.open_by_choice(settings, options, console), options, console)
+    opening = context.opener(settings, options, console)
     from routing.cases.question_source import open_tables
     from routing.views.trace.tracing import make_document, trace, write_trace
 
@@ -70,8 +60,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         tables, clock = open_tables(settings, opening), datetime.now(timezone.utc)
         done = trace(tables, question, as_of=settings.resolve.as_of, clock=clock, exports=options.exports or ())
     tell_others(done.others, console)
-    notes = tell_unfinished(opening, console, settings)
-    print_result(options, console, lambda: write_trace(done), lambda: make_document(done), notes)
+    notes = context.tell_unfinished(opening, console, settings)
+    context.print_result(options, console, lambda: write_trace(done), lambda: make_document(done), notes)
     return EXIT_DONE
 
 
@@ -86,17 +76,17 @@ def _question(options: argparse.Namespace) -> Question | None:
 
 
 def _trace_all(
-    settings: config.Config, opening: TableOpener, options: argparse.Namespace, console: Console
+    settings: config.Config, opening: TableOpener, options: argparse.Namespace, console: context.Console
 ) -> int:
     """Write the paths of all messages, and print the counts of their ends."""
     from routing.views.trace.paths_table import write_all
     from routing.views.trace.tracing import make_counts_document, write_counts
 
-    at = moment_or_none(options.at, "--at")
+    at = context.moment_or_none(options.at, "--at")
     console.command_progress.text = "the table of paths is unchanged or complete (start it again)"
     done = write_all(settings, opening, as_of=at, progress=console.progress)
     for note in done.notes:
         console.note(note)
-    notes = tell_unfinished(opening, console, settings)
-    print_result(options, console, lambda: write_counts(done), lambda: make_counts_document(done), notes)
+    notes = context.tell_unfinished(opening, console, settings)
+    context.print_result(options, console, lambda: write_counts(done), lambda: make_counts_document(done), notes)
     return EXIT_DONE

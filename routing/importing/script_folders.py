@@ -9,21 +9,18 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, takewhile
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
-from posixpath import normpath
 
 from routing.errors import InputError, join_bounded, quote
-from routing.importing.import_files import list_files
-from routing.importing.other_formats import is_changelog
+from routing.groups import group_pairs
+from routing.importing.changelogs import PLAN, find_plan, natural_key, read_changelogs, version_key, within
 from routing.importing.tsql.vocabulary import VARIABLE, name_of_variable
 
 # The order: natural, by the parts of a path. Tools with an order of their own have ranks before it.
 
 
-_NUMBERS = re.compile(r"([0-9]+(?:\.[0-9]+)*)")
 _FLYWAY = re.compile(r"(?P<kind>[VBU])(?P<version>[0-9]+(?:[._][0-9]+)*)__.*|(?P<repeatable>R)__.*", re.IGNORECASE)
 _CALLBACK = re.compile(r"(?P<when>before|after)(?:Each)?(?P<what>[A-Z][A-Za-z]*?)(?P<error>Error)?(?:__.*)?")
 _APPLYING = frozenset(["Migrate", "MigrateApplied", "Versioned", "Repeatables", "Connect", "DeployStart"])
@@ -37,25 +34,7 @@ _FOLDERS = (
     *("permissions", "aftermigration"),
 )
 _FIRST, _PLAIN, _VERSIONED, _REPEATABLE, _LAST = range(5)
-_PLAN = "sqitch.plan"
 Key = tuple[object, ...]
-
-
-def natural_key(name: str) -> Key:
-    """Return a key that sorts numbers and dotted versions in texts by their values.
-
-    >>> sorted(["10_x", "2.1_x", "2_x"], key=natural_key)
-    ['2_x', '2.1_x', '10_x']
-    """
-    parts = _NUMBERS.split(name.casefold())
-    return tuple(_version(part) if place % 2 else part for place, part in enumerate(parts))
-
-
-def _version(written: str) -> tuple[int, ...]:
-    numbers = [int(number) for number in re.split("[._]", written)]
-    while len(numbers) > 1 and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers)
 
 
 def _order(path: PurePosixPath, plan: Mapping[PurePosixPath, int], *, has_up: bool) -> Key:
@@ -70,7 +49,7 @@ def _order(path: PurePosixPath, plan: Mapping[PurePosixPath, int], *, has_up: bo
         return _PLAIN, (), in_folders
     if flyway["repeatable"]:
         return _REPEATABLE, (), (natural_key(path.stem), *in_folders)
-    return _VERSIONED, _version(flyway["version"]), in_folders
+    return _VERSIONED, version_key(flyway["version"]), in_folders
 
 
 def _folder_key(name: str, *, has_up: bool) -> Key:
@@ -86,94 +65,6 @@ def _deployed(path: PurePosixPath) -> str | None:
         return {"before": "pre", "after": "post"}[callback["when"]]
     deployment = _DEPLOYMENT.fullmatch(path.stem)
     return None if deployment is None else deployment["when"].lower()
-
-
-# Sqitch applies changes in the order of its plan, and Liquibase in that of its changelogs.
-
-
-def _read_plan(text: str) -> list[str]:
-    """Return the scripts of a plan in order. That of a change which was reworked later is called NAME@TAG."""
-    names, last, tag = list[str](), dict[str, int](), ""
-    for line in text.splitlines():
-        name = next(iter(line.partition("#")[0].strip().removeprefix("+").split()), "%")
-        if name.startswith("@"):
-            tag = name
-        elif not name.startswith(("%", "-")):
-            if name in last:
-                names[last[name]] += tag
-            last[name] = len(names)
-            names.append(name)
-    return names
-
-
-def _find_plan(
-    folder: Path, paths: Sequence[PurePosixPath]
-) -> tuple[dict[PurePosixPath, int], list[PurePosixPath]]:
-    """Return the places of scripts in the plans of Sqitch, and the scripts that their plan does not have."""
-    places: dict[PurePosixPath, int] = {}
-    tops: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
-    planned: list[PurePosixPath] = []
-    for path in paths:
-        deploy = next((above for above in path.parents if above.name == "deploy"), None)
-        if deploy is not None:
-            tops[deploy].append(path)
-    for deploy, scripts in tops.items():
-        plan = folder / deploy.parent / _PLAN
-        if plan.is_file():
-            names = _read_plan(plan.read_text("utf-8", "replace"))
-            places |= {deploy / f"{name}.sql": len(places) + place for place, name in enumerate(names)}
-            planned += scripts
-    return places, [path for path in planned if path not in places]
-
-
-# Comments, and what undoes changes, in XML, JSON and YAML.
-_NOT_APPLIED = re.compile(
-    r"<!--(?:[^-]|-(?!->))*(?:-->|\Z)|^[ \t]*#.*"
-    r"|<rollback\b[^<>]*(?<!/)>(?:[^<]|<(?!/rollback\b))*(?:</rollback|\Z)"
-    r"|\"rollback\"\s*:\s*(?:\[[^\]]*(?:\]|\Z)|\{(?:[^{}]|\{[^{}]*\})*\})"
-    r"|^([ \t]*)rollback:.*(?:\n\1[ \t-].*)*",
-    re.MULTILINE,
-)
-_INCLUDED = re.compile(
-    r"""\b(?:file|path)["']?[ \t]*[:=][ \t]*(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'<>,{}]+))""", re.IGNORECASE
-)
-
-
-def _find_changelogs(folder: Path, scripts: Sequence[PurePosixPath]) -> dict[PurePosixPath, int]:
-    """Return the places of scripts in a folder's changelogs, which include scripts, folders and one another."""
-    texts: dict[PurePosixPath, str] = {}
-    for file in list_files(folder, []) if scripts and folder.is_dir() else ():
-        # The reader of exports names a file that cannot be opened.
-        with suppress(OSError):
-            if is_changelog(file):
-                texts[_within(folder, file)] = file.read_text("utf-8", "replace")
-    files: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
-    for path in sorted([*texts, *scripts], key=str):
-        for place in (path, *path.parents):
-            files[place].append(path)
-    included = {changelog: list(_find_included(changelog, text, files)) for changelog, text in texts.items()}
-    inner = set(chain.from_iterable(included.values()))
-    waiting = sorted(texts, key=lambda changelog: (changelog in inner, natural_key(str(changelog))), reverse=True)
-    order: dict[PurePosixPath, int] = {}
-    while waiting:
-        path = waiting.pop()
-        if path not in order:
-            order[path] = len(order)
-            waiting += reversed(included.get(path, []))
-    return {path: place for path, place in order.items() if path not in texts}
-
-
-def _find_included(
-    changelog: PurePosixPath, text: str, files: Mapping[PurePosixPath, list[PurePosixPath]]
-) -> Iterator[PurePosixPath]:
-    """Yield the files that a changelog includes by paths, which may be relative to any folder above it."""
-    for match in _INCLUDED.finditer(_NOT_APPLIED.sub("", text)):
-        written = "".join(match.groups("")).replace("\\", "/").removeprefix("classpath:").lstrip("/")
-        name = PurePosixPath(written)
-        shorter = [name.relative_to(above) for above in name.parents][::-1]
-        places = [*(above / name for above in changelog.parents), *shorter] if written else []
-        found = next((path for path in map(PurePosixPath, map(normpath, places)) if path in files), None)
-        yield from (file for file in files[found] if file != changelog) if found is not None else ()
 
 
 # Scripts that undo other scripts.
@@ -214,7 +105,7 @@ def _find_undo(paths: Iterable[PurePosixPath]) -> Iterator[PurePosixPath]:
         if is_undo(path):
             yield path
         elif flyway is not None and flyway["kind"]:
-            of_version[path.parent, _version(flyway["version"])].append(path)
+            of_version[path.parent, version_key(flyway["version"])].append(path)
     for same in of_version.values():
         named = [path for path in same if _is_named_undo(path.stem)]
         yield from named if len(named) < len(same) else ()
@@ -387,8 +278,10 @@ def _environment_names(
             yield _EnvironmentName(name, _rest(above.joinpath(*path.parts[place + 1 : -1]), words))
     dotted = path.stem.split(".")
     if len(dotted) > 2 and _MARK in map(str.casefold, dotted[1:]):
-        # Both PROD.routes.ENV.sql and routes.ENV.PROD.sql are usual.
-        environment = dotted.pop(0 if dotted[-1].casefold() == _MARK else -1)
+        # PROD.routes.ENV.sql, routes.ENV.PROD.sql and routes.PROD.ENV.sql are usual.
+        at_end = 0 if dotted[-1].casefold() == _MARK else len(dotted) - 1
+        usual = [place for place, part in enumerate(dotted) if _ENVIRONMENTS.fullmatch(part)]
+        environment = dotted.pop(usual[0] if len(usual) == 1 else at_end)
         yield _EnvironmentName(_fold(environment), _rest(path.parent, dotted), is_certain=True)
         return
     last = dotted[-1] if len(dotted) > 1 else ""
@@ -460,7 +353,7 @@ def arrange(
     with the names of ``instances`` are not of environments. Scripts that others ``included`` are siblings too.
     Folders with the names of ``databases`` hold no tests or samples.
     """
-    paths = {_within(folder, file): file for file in files}
+    paths = {within(folder, file): file for file in files}
     known_instances = {name.casefold() for name in instances}
     folded_name = None if environment is None else _fold(environment)
     remaining = list(paths)
@@ -469,34 +362,33 @@ def arrange(
         nonlocal remaining
         if left_out:
             notes.append(f"skipped, {which}: {_names(paths, left_out)}")
-            remaining = _without(remaining, left_out)
+            removed = set(left_out)
+            remaining = [path for path in remaining if path not in removed]
 
-    plan, unplanned = _find_plan(folder, remaining)
-    plan |= _find_changelogs(folder, remaining)
-    leave_out(f"since {_PLAN} does not have them", unplanned)
+    plan, unplanned = find_plan(folder, remaining)
+    leave_out(f"since {PLAN} does not have them", unplanned)
+    changelogs = read_changelogs(folder, remaining)
+    plan |= changelogs.order
+    leave_out("since no changelog includes them for SQL Server (name them to apply them)", changelogs.left_out)
     undo = [path for path in _find_undo(remaining) if path not in plan]
     leave_out("since they undo other scripts (name them to apply them)", undo)
     known_names = {*known_instances, *map(str.casefold, databases)}
     beside = [path for path in _find_beside(remaining, folded_name, known_names) if path not in plan]
     leave_out("tests and samples beside other scripts (name them to apply them)", beside)
-    siblings = [*remaining, *(_within(folder, file) for file in included)]
+    siblings = [*remaining, *(within(folder, file) for file in included)]
     of_environments = _find_environments(siblings, folded_name, known_instances)
     environments.update(of_environments.values())
     other_environments = [path for path in remaining if of_environments.get(path, folded_name) != folded_name]
     names = ", ".join(sorted({of_environments[path].upper() for path in other_environments}))
     leave_out(f"scripts for environments (--environment applies one of {names})", other_environments)
     leave_out("since a baseline replaces them", list(_replaced_by_baseline(remaining)))
+    perhaps = group_pairs((why, path) for path, why in changelogs.conditions.items() if path in remaining)
+    notes += (
+        f"applied, though Liquibase runs them only with {why}: {_names(paths, those)}"
+        for why, those in perhaps.items()
+    )
     has_up = any("up" in map(str.casefold, path.parts[:-1]) for path in remaining)
     return [paths[path] for path in sorted(remaining, key=lambda path: _order(path, plan, has_up=has_up))]
-
-
-def _within(folder: Path, file: Path) -> PurePosixPath:
-    return PurePosixPath(file.relative_to(folder).as_posix())
-
-
-def _without(paths: Iterable[PurePosixPath], paths_to_remove: Iterable[PurePosixPath]) -> list[PurePosixPath]:
-    removed = set(paths_to_remove)
-    return [path for path in paths if path not in removed]
 
 
 def _replaced_by_baseline(paths: Sequence[PurePosixPath]) -> Iterator[PurePosixPath]:
@@ -505,7 +397,7 @@ def _replaced_by_baseline(paths: Sequence[PurePosixPath]) -> Iterator[PurePosixP
     for path in paths:
         flyway = _FLYWAY.fullmatch(path.stem)
         if flyway is not None and flyway["kind"]:
-            versions[path.parent].append((flyway["kind"].upper(), _version(flyway["version"]), path))
+            versions[path.parent].append((flyway["kind"].upper(), version_key(flyway["version"]), path))
     for of_folder in versions.values():
         newest = max((version for kind, version, _ in of_folder if kind == "B"), default=None)
         for kind, version, path in of_folder:

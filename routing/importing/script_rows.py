@@ -14,6 +14,7 @@ from routing.importing.history import TableChanges
 from routing.importing.import_faults import no_statement, unreadable_file
 from routing.importing.import_files import Reach, on_this_disk
 from routing.importing.spelling import NameSpelling
+from routing.importing.tsql import script_statements
 from routing.importing.tsql.instance_state import (
     DATABASES,
     SERVICES,
@@ -25,15 +26,6 @@ from routing.importing.tsql.instance_state import (
 )
 from routing.importing.tsql.instance_state import ROUTES as VIEW_OF_ROUTES
 from routing.importing.tsql.script_reader import ReadScript, apply_script, read_comments, read_file
-from routing.importing.tsql.script_statements import (
-    AlterRoute,
-    CreateRoute,
-    CreateService,
-    DropRoute,
-    DropService,
-    ScriptStatement,
-    StatementProblem,
-)
 from routing.importing.tsql.state_changes import NOTHING_TELLS
 from routing.render.wording import format_time
 from routing.terms import ZERO_GUID, TableRow
@@ -41,8 +33,8 @@ from routing.terms import ZERO_GUID, TableRow
 InstanceTables = Mapping[str, Sequence[TableRow]]
 """The rows of one instance by table."""
 
-ROUTES = (CreateRoute, AlterRoute, DropRoute)
-OF_A_DATABASE = (*ROUTES, CreateService, DropService)
+ROUTES = (script_statements.CreateRoute, script_statements.AlterRoute, script_statements.DropRoute)
+OF_A_DATABASE = (*ROUTES, script_statements.CreateService, script_statements.DropService)
 """The statements on a database's routes and services. All others are about the instance."""
 
 _NONE_TO_DROP = 15151
@@ -177,7 +169,7 @@ def apply_all(
     scripts: Sequence[ReadScript],
     *,
     ignores_missing: bool = False,
-    leaves_out: Callable[[ScriptStatement], bool] = lambda statement: False,
+    leaves_out: Callable[[script_statements.ScriptStatement], bool] = lambda statement: False,
 ) -> InstanceState:
     """Return the state after all scripts. ``done`` notes the skipped statements.
 
@@ -202,9 +194,9 @@ def apply_all(
     return state
 
 
-def _is_no_route(problem: StatementProblem) -> bool:
+def _is_no_route(problem: script_statements.StatementProblem) -> bool:
     is_missing = problem.number == _NONE_TO_DROP or NOTHING_TELLS in problem.why
-    return is_missing and problem.why.startswith(f"{DropRoute.words} ")
+    return is_missing and problem.why.startswith(f"{script_statements.DropRoute.words} ")
 
 
 def say_nothing(script: ReadScript) -> str:
@@ -212,7 +204,7 @@ def say_nothing(script: ReadScript) -> str:
     return f"{script.file}: none of its {script.statement_count} statements is about routing"
 
 
-def phrase(problem: StatementProblem) -> str:
+def phrase(problem: script_statements.StatementProblem) -> str:
     """Return a problem as a sentence with its file, line, reason and SQL Server's error number."""
     number = "" if problem.number is None else f" (SQL Server's error {problem.number})"
     return f"{problem.file}, line {problem.line}: {problem.why}{number}"

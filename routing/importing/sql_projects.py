@@ -12,8 +12,8 @@ from typing import NamedTuple
 from urllib.parse import unquote
 from xml.parsers import expat
 
+from routing.importing.changelogs import natural_key
 from routing.importing.import_files import FilePlace, list_files
-from routing.importing.script_folders import natural_key
 from routing.importing.tsql.sqlcmd import SourceText
 
 SUFFIX = ".sqlproj"

@@ -69,6 +69,16 @@ UNNAMED = "(not named)"
             id="one folder",
         ),
         pytest.param(
+            {"queue.txt": f"Server: Shop\n{QUEUE}", "Results.txt": f"Server: STOCK,1433\n{ROUTES}"},
+            {"transmission_queue": {("Shop", UNNAMED)}, "routes": {("STOCK", UNNAMED)}},
+            id="lines with servers",
+        ),
+        pytest.param(
+            {"SHOP/queue.txt": f"Server: a.b\n{QUEUE}", "SHOP/routes.txt": f"Server: a.b\n{ROUTES}"},
+            {"transmission_queue": {("SHOP", UNNAMED)}, "routes": {("SHOP", UNNAMED)}},
+            id="lines with one server",
+        ),
+        pytest.param(
             {"SHOP/queue.txt": QUEUE, "SHOP/routes.txt": ROUTES, "STOCK/routes.txt": ROUTES},
             {"transmission_queue": {("SHOP", UNNAMED)}, "routes": {("SHOP", UNNAMED), ("STOCK", UNNAMED)}},
             id="a folder for each instance",

@@ -63,7 +63,7 @@ def test_invalid_arguments_are_one_sentence(
     config_file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Opening a table would fail the test: no question here gets that far.
-    monkeypatch.setattr(explain, "opener", None)
+    monkeypatch.setattr("routing.commands.command_context.opener", None)
     errors = []
     for name, line in WRONG.items():
         assert cli.main(["explain", "--config", config_file, *line.split()]) == 2, name
@@ -77,7 +77,7 @@ def test_invalid_arguments_are_one_sentence(
 def test_invalid_arguments_are_refused_before_a_uri_is_read(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(explain, "load", None)
+    monkeypatch.setattr("routing.commands.command_context.load", None)
     assert cli.main(["explain", "--config", "s3a://bucket/job.yaml"]) == 2
     assert "no message is named" in capsys.readouterr().err
 

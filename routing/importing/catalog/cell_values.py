@@ -28,15 +28,18 @@ _SHOWN_TIME = re.compile(
 _DATE_SIGNS = re.compile(r"[\w., /-]{6,24}")
 _DIGITS = re.compile(r"\d+")
 _HEX = re.compile(r"0[xX](?:[0-9A-Fa-f]{2})+")
-_INTEGER = re.compile(r"[+-]?\d{1,19}")
-# Spreadsheets write a flag in the language of their user.
+# pandas writes the numbers of a column without some as 5.0, of which it keeps 15 digits.
+_INTEGER = re.compile(r"[+-]?(?:\d{1,19}|\d{1,15}\.0)")
+# Tools and spreadsheets write a flag in the language of their user, and pandas as a number with a fraction.
 _TRUE = (
-    *("1", "true", "wahr", "vrai", "verdadero", "verdadeiro", "vero", "waar", "sant", "sand", "prawda"),
+    *("1", "1.0", "true", "wahr", "vrai", "verdadero", "verdadeiro", "vero", "waar", "sant", "sand", "prawda"),
     *("pravda", "igaz", "tosi", "sann", "истина", "doğru", "adevărat"),
+    *("yes", "on", "ja", "oui", "sí", "sì", "si", "sim", "да", "tak", "ano", "evet", "はい", "是"),
 )
 _FALSE = (
-    *("0", "false", "falsch", "faux", "falso", "onwaar", "falskt", "falsk", "fałsz"),
+    *("0", "0.0", "false", "falsch", "faux", "falso", "onwaar", "falskt", "falsk", "fałsz"),
     *("nepravda", "hamis", "epätosi", "usann", "ложь", "yanl\u0131ş", "yanliş", "fals"),
+    *("no", "off", "nein", "nee", "nej", "nei", "non", "não", "нет", "nie", "ne", "hay\u0131r", "いいえ", "否"),
 )
 _FLAGS = {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}
 _GUID_BYTES = 16
@@ -168,7 +171,7 @@ def _integer(cell: object) -> int:
         if _HEX.fullmatch(text):
             number = int.from_bytes(bytes.fromhex(text[2:]), "big", signed=True)
         elif _INTEGER.fullmatch(text):
-            number = int(text)
+            number = int(text.partition(".")[0])
         else:
             raise ValueError(f"{quote(cell)} is not an integer")
     if not -_BIGINT <= number < _BIGINT:

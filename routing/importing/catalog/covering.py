@@ -156,16 +156,13 @@ def _spell(export: CatalogExport, spelling: NameSpelling) -> None:
             unit = unit_of(row)
             spelled = spelled_units.get(unit)
             if spelled is None:
-                spelled = spelled_units[unit] = _spell_unit(unit, spelling)
+                instance, database = spelling.instance(unit[0]), unit[1]
+                database = None if database is None else spelling.database(instance, database)
+                spelled = spelled_units[unit] = instance, database
             if spelled != unit:
                 row["instance_name"] = spelled[0]
                 if spelled[1] is not None:
                     row["database_name"] = spelled[1]
-
-
-def _spell_unit(unit: Unit, spelling: NameSpelling) -> Unit:
-    instance, database = spelling.instance(unit[0]), unit[1]
-    return instance, None if database is None else spelling.database(instance, database)
 
 
 def _find_address_fault(row: TableRow) -> str | None:

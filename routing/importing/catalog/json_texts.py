@@ -111,7 +111,9 @@ class JsonRows:
         if len(set(names.values())) < len(names):
             self.add(numbers, [_as_row([(names[name], cell) for name, cell in row.items()]) for row in rows])
             return
-        views = _views(rows, names)
+        written_view = next((name for name, lowered in names.items() if lowered == VIEW_NAME), "")
+        cells = (row.get(written_view) for row in rows)
+        views = [cell.lower() if isinstance(cell, str) else None for cell in cells]
         self._last = views[-1]
         for view in dict.fromkeys(views):
             places = [place for place, view_of_row in enumerate(views) if view_of_row == view]
@@ -140,28 +142,17 @@ class JsonRows:
         part.columns = tuple(dict.fromkeys((*part.columns, *columns)))
         for name, values in columns.items():
             if not _OBJECTS.isdisjoint(map(type, values)):
-                columns[name] = _without_objects(values)
+                # ConvertTo-Json of Windows PowerShell writes NULL as an empty object.
+                columns[name] = tuple(None if cell == {} else cell for cell in values)
                 part.nested.setdefault(name, set()).update(*_nested_names(values))
         note_unnamed(part.rows, len(part.rows), columns)
         part.rows.add(numbers, columns, self._texts, is_plain=self._is_plain)
-
-
-def _views(rows: Sequence[_Row], names: Mapping[str, str]) -> list[str | None]:
-    """Return the view that each row names, in lower case."""
-    written = next((name for name, lowered in names.items() if lowered == VIEW_NAME), None)
-    cells = (None if written is None else row.get(written) for row in rows)
-    return [cell.lower() if isinstance(cell, str) else None for cell in cells]
 
 
 def _nested_names(cells: tuple[object, ...]) -> Iterator[tuple[str, ...]]:
     """Yield the names in the objects of a column, as FOR JSON AUTO writes a joined table."""
     items = chain.from_iterable(cell if isinstance(cell, list) else [cell] for cell in cells)
     yield from map(fold_columns, dict.fromkeys(tuple(item) for item in items if isinstance(item, dict)))
-
-
-def _without_objects(cells: tuple[object, ...]) -> tuple[object, ...]:
-    # ConvertTo-Json of Windows PowerShell writes NULL as an empty object.
-    return tuple(None if cell == {} else cell for cell in cells)
 
 
 def _by_lines(rows: JsonRows, lines: Lines) -> JsonRows:

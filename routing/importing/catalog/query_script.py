@@ -178,8 +178,10 @@ BEGIN CATCH
     INSERT INTO @errors (part, error_number, message) VALUES ('error_log', ERROR_NUMBER(), ERROR_MESSAGE());
 END CATCH;"""
 _SKIP_LOG = """INSERT INTO @errors (part, message) VALUES ('error_log', N'left out by --no-people');"""
-_TIMES = frozenset(["start_date", "expiry_date", "connect_time", "last_activity_time"])
-_TIMES_OF_QUEUES = frozenset(["last_empty_rowset_time", "last_activated_time"])
+_TIMES = frozenset(
+    [f"{name}_time" for name in ("connect", "last_activity", "last_empty_rowset", "last_activated")]
+    + ["start_date", "expiry_date"]
+)
 
 
 def queries(*, of_events: bool = False, with_people: bool = True, most_endpoints: int = MOST_ENDPOINTS) -> str:
@@ -232,15 +234,10 @@ def _expressions(part: QueryPart, *, with_people: bool) -> list[str]:
     return [
         "NULL"
         if not with_people and column.name in part.people
-        else part.columns.get(column.name) or _plain(column.name)
+        else part.columns.get(column.name)
+        or (f"CONVERT(varchar(30), v.{column.name}, 126)" if column.name in _TIMES else f"v.{column.name}")
         for column in VIEWS[part.view].columns
     ]
-
-
-def _plain(name: str) -> str:
-    if name in _TIMES | _TIMES_OF_QUEUES:
-        return f"CONVERT(varchar(30), v.{name}, 126)"
-    return f"v.{name}"
 
 
 def _insert(part: QueryPart, width: int, *, with_people: bool) -> str:

@@ -112,6 +112,14 @@ def is_wrapped(names: Sequence[str], above: Sequence[str], cells: Sequence[str])
     return any(above[place] for place in typed) and not any(cells[place] for place in typed)
 
 
+def find_clash(twice: Sequence[str], names: Sequence[str], cells: Sequence[str]) -> str | None:
+    """Return the reason to reject a row if its columns of one name have different values, else None."""
+    for name in twice:
+        if len({cell.strip() for column, cell in zip(names, cells, strict=True) if column == name}) > 1:
+            return f"{name} is in several columns, and their values differ"
+    return None
+
+
 def join_surplus(names: Sequence[str], cells: Sequence[str], separator: str) -> list[str] | None:
     """Return cells in which the value of one text is joined again that unquoted separators have split.
 

@@ -10,35 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from routing.importing.catalog import row_check, text_lines
+from routing.importing.catalog import printed_lines as printed
+from routing.importing.catalog import row_check, text_lines, views
 from routing.importing.catalog.cell_rows import SharedTexts
 from routing.importing.catalog.cell_values import read_cell
-from routing.importing.catalog.printed_lines import (
-    ELLIPSES,
-    DatabaseMark,
-    FixedColumns,
-    are_dashes,
-    find_columns,
-    find_connection,
-    find_count,
-    find_database,
-    find_error,
-    is_remark,
-    is_tool_error,
-)
 from routing.importing.catalog.text_lines import TextForm, TextLayout, TextLine
-from routing.importing.catalog.views import (
-    KEPT,
-    LONGEST,
-    NAMES,
-    VIEW_NAME,
-    VIEWS,
-    CatalogView,
-    ResultSet,
-    export_again,
-    find_view_by_columns,
-    fold_columns,
-)
 from routing.importing.import_faults import unreadable_file
 
 _AT_ONCE = 2_000
@@ -49,10 +25,12 @@ _SCREEN = 79
 """sqlcmd wraps at 80 characters where nothing else is said; a column of dashes as long as that was wrapped."""
 _OTHER_SEPARATORS = "~^#:!@*/\\\x01\x1f\u00a6\u00a7"
 _ODD_BEGINNINGS = ("-", '"-', "(", "\uff08", "#", "=", "*", ":-")
+_TITLES = ("#", "h")
+_Fixed = printed.FixedColumns | None
 _NO_LINE: TextLine = (0, [""])
 
 
-def result_sets(text: str, file: str, view: CatalogView | None) -> list[ResultSet]:
+def result_sets(text: str, file: str, view: views.CatalogView | None) -> list[views.ResultSet]:
     """Return all result sets of a text. ``view`` is the file's view if it is known.
 
     Raises InputError without a header or a layout that fits the rows, and for lines that sqlcmd wrapped.
@@ -66,12 +44,12 @@ def result_sets(text: str, file: str, view: CatalogView | None) -> list[ResultSe
 class _Table:
     """A table that is being read. ``lines`` are not in its result set yet."""
 
-    result_set: ResultSet
-    connection: str
+    result_set: views.ResultSet
+    connection: printed.ServerMarks
     width: int
     is_printed: bool
     padded: bool
-    fixed: FixedColumns | None = None
+    fixed: _Fixed = None
     header: Sequence[str] = ()
     lines: list[TextLine] = field(default_factory=list)
     is_all_quoted: bool | None = None
@@ -82,7 +60,7 @@ class _Table:
 
 class _TextReader:
     def __init__(
-        self, file: str, view: CatalogView | None, layout: TextLayout, *, is_plain: bool, has_zeros: bool
+        self, file: str, view: views.CatalogView | None, layout: TextLayout, *, is_plain: bool, has_zeros: bool
     ) -> None:
         self._file, self._view, self._layout = file, view, layout
         self._is_plain, self._has_zeros = is_plain, has_zeros
@@ -90,12 +68,14 @@ class _TextReader:
         self._tables: list[_Table] = []
         self._table: _Table | None = None
         self._divided: _Table | None = None
-        self._database, self._connection = DatabaseMark(None), ""
+        self._database = printed.NO_DATABASE
+        self._connection: printed.ServerMarks = {}
+        self._written: dict[str | None, str] = {}
         self._early: list[tuple[int, str]] = []
         self._is_blank, self._is_first, self._was_error = True, True, False
         self._skipped: int | None = None
 
-    def read(self, lines: Iterable[TextLine]) -> list[ResultSet]:
+    def read(self, lines: Iterable[TextLine]) -> list[views.ResultSet]:
         line: TextLine | None = None
         for below in lines:
             if line is not None:
@@ -103,11 +83,12 @@ class _TextReader:
             line = below
         if line is not None:
             self._take(line, _NO_LINE)
+        sets = [table.result_set for table in self._tables]
         for table in self._tables:
             self._flush(table)
-        sets = [table.result_set for table in self._tables]
-        if len({table.connection for table in self._tables}) > 1:
-            why = "lines between result sets name connections to several servers, and no column says"
+            table.result_set.server = self._written.get(printed.find_server(table.connection))
+        if printed.are_several(list(map(_server_of, self._tables))):
+            why = "lines between result sets name several servers, and no column says"
             for part in sets:
                 if "instance_name" not in part.columns:
                     part.reject_all(f"{why} of which instance a row is")
@@ -129,8 +110,8 @@ class _TextReader:
             and not first.isspace()
             and not first.startswith(_ODD_BEGINNINGS)
             and not next_first.startswith(_ODD_BEGINNINGS)
-            and first.strip('" ').lower() not in NAMES
-            and find_error(self._text(cells)) is None
+            and first.strip('" ').lower() not in views.NAMES
+            and printed.find_error(self._text(cells)) is None
             and not self._was_error
         ):
             # Nearly all lines are rows like this.
@@ -152,23 +133,28 @@ class _TextReader:
             return
         self._is_blank = False
         has_width = self._table is not None and 1 < self._table.width == len(cells)
-        # A status that a tool cut off may end like the name of a connection.
-        is_cut = self._table is not None and self._table.fixed is not None and text.rstrip().endswith(ELLIPSES)
+        # A status that a tool cut off may end like the name of a connection, and a name may begin like a heading.
+        is_fixed = self._table is not None and self._table.fixed is not None
+        is_cell = is_fixed and text.rstrip().endswith(printed.ELLIPSES)
+        is_cell |= (is_fixed or not self._is_printed_line(cells)) and text.startswith(_TITLES)
         if self._begin(line, below):
             self._is_first = False
-        elif not (has_width or is_cut) and (connection := find_connection(text)) is not None:
-            self._connection = connection
-            self._leave(DatabaseMark(None))
-        elif (error := find_error(text)) is not None:
+        elif not (has_width or is_cell) and (server := printed.find_connection(text)) is not None:
+            self._connection = printed.connect(self._connection, server)
+            self._written.update(dict.fromkeys(server.words, server.name))
+            is_title = server.kind == printed.HEADING
+            self._leave(self._database if is_title else printed.find_database(server.rest) or printed.NO_DATABASE)
+        elif (error := printed.find_error(text)) is not None:
             self._was_error = True
             self._reject_incomplete(number, f"the server reports error {error}", text)
         elif was_error and not has_width:
             # The error's own text.
             pass
-        elif (mark := find_database(text)) is not None and self._is_printed_line(cells):
+        elif (mark := printed.find_database(text)) is not None and self._is_printed_line(cells):
             self._leave(mark)
-        elif is_remark(text):
-            self._check_count(number, find_count(text))
+        elif printed.is_remark(text, may_be_row=has_width or is_cell):
+            self._check_count(number, printed.find_count(text))
+            self._end_printed()
         elif self._table is not None:
             self._add(self._table, line)
         else:
@@ -181,7 +167,7 @@ class _TextReader:
         """Return True if a line cannot be a row: it has no cells beside its first, and a table has more."""
         return len(cells) == 1 and (self._table is None or self._table.width > 1 or self._table.fixed is not None)
 
-    def _leave(self, mark: DatabaseMark) -> None:
+    def _leave(self, mark: printed.DatabaseMark) -> None:
         """End the table for the next database or server."""
         self._database = mark
         self._end_printed()
@@ -221,8 +207,16 @@ class _TextReader:
     def _take_outside(self, line: TextLine) -> None:
         """Skip a printed line outside tables, unless it can be a row of the table above."""
         number, cells = line
-        if not self._is_separated and is_tool_error(cells[0]):
+        if not self._is_separated and printed.is_tool_error(cells[0]):
             self._reject_incomplete(number, "a tool reports an error or a limit", cells[0])
+            return
+        caption = printed.find_caption(cells[0]) if len(cells) == 1 else None
+        if caption is not None or printed.is_caption(cells[0]):
+            # Only the caption right above a table is its own.
+            self._connection = {kind: words for kind, words in self._connection.items() if kind != printed.CAPTION}
+        if caption is not None:
+            self._connection = printed.connect(self._connection, caption)
+            self._leave(self._database)
             return
         if not self._tables:
             if self._is_separated:
@@ -259,29 +253,32 @@ class _TextReader:
         cells = line[1]
         if self._layout.form is TextForm.FIXED:
             is_inside = self._table is not None
-            fixed = find_columns(cells[0], below[1][0], self._file)
-            if fixed is None or (is_inside and not NAMES.intersection(fixed.names)):
+            fixed = printed.find_columns(cells[0], below[1][0], self._file)
+            if fixed is None or (is_inside and not views.NAMES.intersection(fixed.names)):
                 return False
-            self._open(fixed.names, cells, is_printed=True, fixed=fixed)
             self._skipped = below[0]
+            if len(fixed.names) == 1 and views.names_server(fixed.names[0]):
+                # The next line is the name of a server, as of SELECT @@SERVERNAME.
+                self._table = None
+            else:
+                self._open(fixed.names, cells, is_printed=True, fixed=fixed)
             return True
-        names = fold_columns(map(text_lines.cell_text, cells))
+        names = views.fold_columns(map(text_lines.cell_text, cells))
         dashes = self._dashes(below[1], len(cells))
-        has_dashes = dashes and (self._is_first or any(name in NAMES for name in names))
-        is_separated = self._is_separated
-        if is_separated and self._is_first and len(cells) == len(below[1]) == 1:
+        has_dashes = dashes and (self._is_first or any(name in views.NAMES for name in names))
+        if self._is_separated and self._is_first and len(cells) == len(below[1]) == 1:
             self._refuse_lines_of_cells(names[0], text_lines.cell_text(below[1][0]).lower())
         if not (has_dashes or self._names_columns(names) or (self._layout.is_typed and self._is_first)):
             return False
-        if not is_separated and len(cells) == 1 and cells[0].strip().lower() not in NAMES:
+        if not self._is_separated and len(cells) == 1 and cells[0].strip().lower() not in views.NAMES:
             return False
         self._take_above(names)
-        self._open(names, cells, is_printed=has_dashes or not is_separated)
+        self._open(names, cells, is_printed=has_dashes or not self._is_separated)
         self._skipped = below[0] if has_dashes else None
         return True
 
     def _refuse_lines_of_cells(self, name: str, below: str) -> None:
-        if name != below and {name, below} <= NAMES:
+        if name != below and {name, below} <= views.NAMES:
             why = "each of its cells is on a line of its own"
             raise unreadable_file(self._file, why, "export it as CSV, or with sbroute import queries")
 
@@ -301,15 +298,15 @@ class _TextReader:
         Names that identify a view are always a header. A view with different columns in versions of SQL Server
         always has a header, mostly of unknown names.
         """
-        headings = sum(name in NAMES for name in names)
-        if headings and find_view_by_columns(names) is not None:
+        headings = sum(name in views.NAMES for name in names)
+        if headings and views.find_view_by_columns(names) is not None:
             return True
         if self._is_first and self._view is not None and not self._view.layout and headings > 1:
             return True
         return headings >= (1 if self._is_first else 2) and 2 * headings >= len(names)
 
     def _open(
-        self, names: tuple[str, ...], header: Sequence[str], *, is_printed: bool, fixed: FixedColumns | None = None
+        self, names: tuple[str, ...], header: Sequence[str], *, is_printed: bool, fixed: _Fixed = None
     ) -> None:
         current, result_set = self._table, self._result_set(names)
         self._divided = None
@@ -326,13 +323,15 @@ class _TextReader:
         self._table = _Table(result_set, self._connection, len(names), is_printed, padded, fixed, header)
         self._tables.append(self._table)
 
-    def _result_set(self, columns: tuple[str, ...]) -> ResultSet:
-        return ResultSet(columns, database=self._database.name, has_certain_database=self._database.is_certain)
+    def _result_set(self, columns: tuple[str, ...]) -> views.ResultSet:
+        return views.ResultSet(
+            columns, database=self._database.name, has_certain_database=self._database.is_certain
+        )
 
     def _take_above(self, names: Sequence[str]) -> None:
         """Reject the lines above the first header, if they are rows of nothing and the header tells a view."""
         above = self._tables[0] if len(self._tables) == 1 else None
-        if above is None or above.result_set.columns or find_view_by_columns(names) is None:
+        if above is None or above.result_set.columns or views.find_view_by_columns(names) is None:
             return
         if not self._find_layouts(above.lines):
             self._early += [(number, "it is above the first header") for number, _ in above.lines]
@@ -346,8 +345,8 @@ class _TextReader:
         separator = self._layout.separator
         text, below = (line.replace(separator, " ") if separator else line for line in (text, below))
         is_one_column = " " not in text.strip() and " " not in below.strip()
-        if are_dashes(text) and are_dashes(below) and not (is_one_column and len(text) < _SCREEN):
-            raise export_again(self._file, "sqlcmd has wrapped its lines", "-w 65535")
+        if printed.are_dashes(text) and printed.are_dashes(below) and not (is_one_column and len(text) < _SCREEN):
+            raise views.export_again(self._file, "sqlcmd has wrapped its lines", "-w 65535")
 
     # Rows
 
@@ -364,7 +363,7 @@ class _TextReader:
         names, numbers, rows = result_set.columns, list[int](), list[Sequence[str]]()
         cut, above_number = set[int](), next(reversed(result_set.rows.numbers), None)
         is_framed, above = self._layout.form is TextForm.FRAMED, list[str]()
-        twice = sorted(name for name in KEPT.intersection(names) if names.count(name) > 1)
+        twice = sorted(name for name in views.KEPT.intersection(names) if names.count(name) > 1)
         for number, cells in lines:
             row = self._row(table, cells)
             is_complete = is_framed and len(cells) == len(names)
@@ -376,11 +375,11 @@ class _TextReader:
             elif is_complete:
                 above = cells
             if twice and not isinstance(row, str):
-                row = _find_clash(twice, names, row) or row
+                row = row_check.find_clash(twice, names, row) or row
             if self._has_zeros and any("\x00" in cell and len(cell) > 1 for cell in row):
                 row = "it has characters of the code 0, as text in another encoding has"
             if not self._is_separated and not isinstance(row, str):
-                row = _find_damage(names, row) or row
+                row = _find_lines(names, row) or row
             if isinstance(row, str):
                 result_set.rejected.append((number, row))
                 if above_number is not None and len(cells) < len(names) and self._is_separated:
@@ -395,7 +394,7 @@ class _TextReader:
             table.is_all_quoted = self._is_separated and not any(map(text_lines.is_plain_cell, all_cells))
         columns = list(zip(*rows, strict=True)) or [()] * len(names)
         values = {
-            name: self._values(table, cells) if name in KEPT or row_check.checks(name) else cells
+            name: self._values(table, cells) if name in views.KEPT or row_check.checks(name) else cells
             for name, cells in zip(names, columns, strict=True)
         }
         misfits = self._find_misfits(values, is_complete=table.fixed is not None)
@@ -441,7 +440,7 @@ class _TextReader:
         return list(map(value_by_cell.__getitem__, cells))
 
     def _value(self, table: _Table, cell: str) -> str | None:
-        has_quotes = self._is_separated or VIEW_NAME in table.result_set.columns
+        has_quotes = self._is_separated or views.VIEW_NAME in table.result_set.columns
         return text_lines.cell_value(
             cell, padded=table.padded, is_all_quoted=bool(table.is_all_quoted), has_quotes=has_quotes
         )
@@ -461,10 +460,10 @@ class _TextReader:
         if len(fitting) != 1:
             header = lines[0][1][0].lower()
             for sign in _OTHER_SEPARATORS if len(lines[0][1]) == 1 else ():
-                if find_view_by_columns([name.strip(' "') for name in header.split(sign)]) is not None:
+                if views.find_view_by_columns([name.strip(' "') for name in header.split(sign)]) is not None:
                     raise text_lines.unknown_separator(sign, self._file)
             names = header.split()
-            if len(lines[0][1]) == 1 and find_view_by_columns(names) is not None:
+            if len(lines[0][1]) == 1 and views.find_view_by_columns(names) is not None:
                 why = (
                     f"its columns are separated only by blanks, so cells cannot be recognised: {', '.join(names)}"
                 )
@@ -476,18 +475,28 @@ class _TextReader:
     def _find_layouts(self, lines: Sequence[TextLine]) -> list[tuple[str, ...]]:
         """Return the layouts that most of the first rows of a table without a header fit."""
         tried, padded = [cells for _, cells in lines[:_TRIED]], _is_padded(lines[0][1])
-        named = self._view or VIEWS.get(text_lines.cell_text(tried[0][0]).lower())
+        named = self._view or views.VIEWS.get(text_lines.cell_text(tried[0][0]).lower())
         if named is None:
             return []
-        layouts = _layouts(named) if self._view is not None else named.of_queries
+        # Those of the queries, the view's own, and its own after added columns.
+        heads = ((), named.added_columns, (views.VIEW_NAME, *named.added_columns))
+        own_layouts = [(*head, *named.layout) for head in heads if named.layout and self._view is not None]
         return [
             layout
-            for layout in layouts
+            for layout in (*named.of_queries, *own_layouts)
             if layout and 2 * sum(_fits_layout(layout, cells, named, padded) for cells in tried) > len(tried)
         ]
 
 
-def _doubt_statuses(result_set: ResultSet, above_fragments: Collection[int]) -> None:
+def _server_of(table: _Table) -> printed.ServerMarks:
+    """Return what the lines above a table say of its server; a heading may be the name of its database."""
+    rows = table.result_set
+    databases = {str(name).casefold() for name in (rows.database, *rows.rows.different("database_name"))}
+    marks = {kind: words - databases for kind, words in table.connection.items()}
+    return {kind: words for kind, words in marks.items() if words}
+
+
+def _doubt_statuses(result_set: views.ResultSet, above_fragments: Collection[int]) -> None:
     """Reject the rows above lines that are no rows, whose statuses may go on there."""
     if not above_fragments or _STATUS not in result_set.columns:
         return
@@ -497,20 +506,10 @@ def _doubt_statuses(result_set: ResultSet, above_fragments: Collection[int]) -> 
             result_set.rows.faults[place] = f"{_STATUS} may go on in the next line, which is no row"
 
 
-def _find_clash(twice: Sequence[str], names: Sequence[str], cells: Sequence[str]) -> str | None:
-    """Return the reason to reject a row if its columns of one name have different values, else None."""
-    for name in twice:
-        if len({cell.strip() for column, cell in zip(names, cells, strict=True) if column == name}) > 1:
-            return f"{name} is in several columns, and their values differ"
-    return None
-
-
-def _find_damage(names: Sequence[str], cells: Sequence[str]) -> str | None:
-    """Return the reason to reject a row of a drawn table: a name that was cut off, or is of several lines."""
+def _find_lines(names: Sequence[str], cells: Sequence[str]) -> str | None:
+    """Return the reason to reject a row of a drawn table if a name has several lines, else None."""
     for name, cell in zip(names, cells, strict=True):
-        if name in LONGEST and cell.endswith(ELLIPSES):
-            return f"{name} ends in an ellipsis: the tool may have cut it off"
-        if name in LONGEST and "\n" in cell:
+        if name in views.LONGEST and "\n" in cell:
             return f"{name} has several lines, so it may be several names"
     return None
 
@@ -519,13 +518,7 @@ def _is_padded(cells: Sequence[str]) -> bool:
     return any(cell.endswith(_MANY_BLANKS) and text_lines.is_plain_cell(cell) for cell in cells)
 
 
-def _layouts(view: CatalogView) -> Iterable[tuple[str, ...]]:
-    """Return the layouts of a view: of the queries, its own, and its own after added columns."""
-    heads = ((), view.added_columns, (VIEW_NAME, *view.added_columns))
-    return (*view.of_queries, *((*head, *view.layout) for head in heads if view.layout))
-
-
-def _fits_layout(layout: tuple[str, ...], cells: Sequence[str], view: CatalogView, padded: bool) -> bool:
+def _fits_layout(layout: tuple[str, ...], cells: Sequence[str], view: views.CatalogView, padded: bool) -> bool:
     if len(cells) != len(layout):
         return False
     values: dict[str, object] = {}

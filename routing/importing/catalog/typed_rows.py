@@ -15,6 +15,7 @@ from routing.importing.catalog import cell_values
 from routing.importing.catalog.cell_rows import CellRows
 from routing.importing.catalog.cell_values import TimeForm, UnknownTime, read_cell
 from routing.importing.catalog.culture_times import find_culture_form
+from routing.importing.catalog.printed_lines import ELLIPSES
 from routing.importing.catalog.result_files import FoundResultSet, read_sources
 from routing.importing.catalog.views import CatalogView, CellKind, ViewColumn, query_of
 from routing.importing.compact_rows import row_maker
@@ -163,7 +164,8 @@ class RowReader:
             value = read_cell(cell, column.kind, self.times.form)
             _check_text(value, column)
             _check_length(value, column)
-            _check_range(value, column)
+            if isinstance(value, int) and name in _INTS and value not in _INT:
+                raise ValueError(f"'{value}' does not fit an int")
         # A time may lie before the first year, or after the last, once its zone counts.
         except (ValueError, OverflowError) as error:
             if column.is_evidence:
@@ -215,6 +217,8 @@ def _check_text(value: object, column: ViewColumn) -> None:
         raise ValueError(f"{quote(value)} may mean that there is no value: export it as NULL or nothing")
     if column.name == "transmission_status":
         return
+    if value.rstrip(" )]>").endswith(ELLIPSES):
+        raise ValueError(f"{quote(value)} ends in an ellipsis: the tool may have cut it off")
     if not column.required and value and not value.strip("?"):
         raise ValueError(f"{quote(value)} has lost its letters: export it as UTF-8")
     if ("'" in value or "[" in value) and _LITERAL(value):
@@ -236,11 +240,6 @@ def _check_length(value: object, column: ViewColumn) -> None:
         return
     if length(value) > column.longest:
         raise ValueError(f"it has {length(value):,} characters, and SQL Server's column holds {column.longest:,}")
-
-
-def _check_range(value: object, column: ViewColumn) -> None:
-    if isinstance(value, int) and column.name in _INTS and value not in _INT:
-        raise ValueError(f"'{value}' does not fit an int")
 
 
 def _lower(text: object) -> str | None:
@@ -331,13 +330,26 @@ def export_of(
 
     The rows are removed from the result sets. Raises InputError.
     """
-    export = CatalogExport(notes=notes, files_read=len({part.file for part in sets}))
+    export = CatalogExport(
+        notes=[*notes, *_say_servers(sets, stand_ins_of)], files_read=len({part.file for part in sets})
+    )
     for file, parts in groupby(sets, key=lambda part: part.file):
         of_file = list(parts)
         file_times = times if times.form is not None else _find_times(of_file, file, times, export.notes)
         for part in of_file:
             _read_part(export, part, stand_ins_of(part), file_times)
     return export
+
+
+def _say_servers(
+    sets: Sequence[FoundResultSet], stand_ins_of: Callable[[FoundResultSet], StandIns]
+) -> Iterator[str]:
+    """Yield a note on each file that counts as of another server than a line in it names, if lines differ."""
+    named = {part.file: (part.rows.server, stand_ins_of(part).instance_name) for part in sets if part.rows.server}
+    are_several = len({str(server).casefold() for server, _ in named.values()}) > 1
+    for file, (server, instance) in named.items() if are_several else ():
+        if instance is not None and instance.casefold() != str(server).casefold():
+            yield f"{file}: a line names the server {quote(server)}, but its rows count as of {quote(instance)}"
 
 
 def _find_times(parts: Sequence[FoundResultSet], file: str, times: TimeFormats, notes: list[str]) -> TimeFormats:

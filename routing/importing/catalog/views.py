@@ -268,7 +268,7 @@ LONGEST = {
 # SSMS and PowerShell write these for a column without a name, which is empty in other tools.
 _UNNAMED = re.compile(r"\([^()]+\)|column ?\d+|<(?:unnamed|anonymous)>").fullmatch
 _OTHER_NAMES = {"logdate": "log_date"}
-_SERVER = r"server|srv|servidor|serveur|serwer|sunucu|сервер|サーバー?|服务器|伺服器|서버"
+_SERVER = r"server|datasource|srv|servidor|serveur|serwer|sunucu|сервер|サーバー?|服务器|伺服器|서버"
 _INSTANCE = r"instan(?:ce|z|cia|za|s)"
 _MACHINE = r"computer|host|machine|node|rechner|equipo|ordinateur|компьютер|コンピューター?|计算机"
 _DATABASE = (
@@ -321,6 +321,12 @@ def find_owner(names: Iterable[str], view: CatalogView) -> tuple[str, str] | Non
         if column is not None and not is_named.get(owner, True):
             return column, owner
     return None
+
+
+def names_server(label: str) -> bool:
+    """Return whether a label in lower case, such as ``server name``, is of a server, machine or instance."""
+    folded = _NOT_IN_OWNERS.sub("", label)
+    return bool(_IS_SERVER(folded) or _IS_MACHINE(folded))
 
 
 _NOT_IN_OWNERS = re.compile(r"[\W_]+")
@@ -401,8 +407,8 @@ class ResultSet:
 
     ``rows`` have the line's number, and the cells of the columns that any view has; ``rejected`` are (line number,
     why). ``omits_null`` where a row without a column may have had NULL in it. ``is_joined`` if the rows were in
-    several results. ``database`` is the one that the text around the rows names, for certain or not. ``nested``
-    has the names in objects below a column of JSON.
+    several results. ``database`` is the one that the text around the rows names, for certain or not. ``server`` is
+    that of a line such as ``Server: HUB``. ``nested`` has the names in objects below a column of JSON.
     """
 
     columns: tuple[str, ...]
@@ -412,6 +418,7 @@ class ResultSet:
     is_joined: bool = False
     database: str | None = None
     has_certain_database: bool = True
+    server: str | None = None
     nested: dict[str, set[str]] = field(default_factory=dict)
 
     def reject_all(self, why: str) -> None:

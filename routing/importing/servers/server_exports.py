@@ -174,7 +174,7 @@ def _run_all(reads: Mapping[str, partial[_Outcome]], limit: float) -> Iterator[t
             server = waiting.pop(0)
             deadlines[server] = time.monotonic() + limit
             # A thread that hangs in the driver must not keep the process from ending.
-            Thread(target=_put_outcome, args=(server, reads[server], done), daemon=True).start()
+            Thread(target=lambda server: done.put((server, reads[server]())), args=(server,), daemon=True).start()
         try:
             server, outcome = done.get(timeout=max(0.0, min(deadlines.values()) - time.monotonic()))
         except Empty:
@@ -186,10 +186,6 @@ def _run_all(reads: Mapping[str, partial[_Outcome]], limit: float) -> Iterator[t
         # One that was given up may answer later.
         if deadlines.pop(server, None) is not None:
             yield server, outcome
-
-
-def _put_outcome(server: str, read: partial[_Outcome], done: Queue[tuple[str, _Outcome]]) -> None:
-    done.put((server, read()))
 
 
 def _put(export: ServerExport, file: Path) -> ServerExport:

@@ -6,17 +6,8 @@ import re
 from dataclasses import replace
 from datetime import datetime
 
-from routing.importing.tsql import script_statements
+from routing.importing.tsql import definitions, script_statements
 from routing.importing.tsql.cursor import LexemeCursor
-from routing.importing.tsql.definitions import (
-    Definition,
-    alter_route,
-    attached,
-    create_route,
-    create_service,
-    drop,
-    take_option,
-)
 from routing.importing.tsql.extents import begins_statement
 from routing.importing.tsql.parse_faults import find_misspelt_noun
 from routing.importing.tsql.script_statements import (
@@ -61,7 +52,7 @@ def create_database(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptS
         cursor.end_of_statement()
     words = {lexeme.upper for lexeme in _remaining_lexemes(cursor)}
     if words & _ATTACHING:
-        raise attached(name)
+        raise definitions.attached(name)
     if words >= {"AS", "COPY", "OF"}:
         raise RefusalError(f"the contents of the copied database {quote(name)} are not in the script")
     if "SNAPSHOT" in words:
@@ -249,10 +240,10 @@ def _read_endpoint(cursor: LexemeCursor, name: str) -> AlterEndpoint:
         if cursor.take("AUTHORIZATION"):
             cursor.name("owner name")
         elif cursor.at("STATE"):
-            take_option(cursor, given)
+            definitions.take_option(cursor, given)
             options = replace(options, state=_one_of(cursor, _ENDPOINT_STATES))
         elif cursor.at("AFFINITY"):
-            take_option(cursor, given)
+            definitions.take_option(cursor, given)
             _pass_affinity(cursor)
         elif cursor.take("AS"):
             is_tcp = cursor.next().upper == "TCP"
@@ -310,7 +301,7 @@ def _read_group(
             continue
         if cursor.peek().upper not in known_options:
             raise UnparsedError(f"it has no option {quote(cursor.peek().text)}")
-        word = take_option(cursor, given)
+        word = definitions.take_option(cursor, given)
         if word == "LISTENER_PORT":
             options = replace(options, listener_port=_read_port(cursor))
         elif word == "MESSAGE_FORWARDING":
@@ -335,15 +326,15 @@ def _one_of(cursor: LexemeCursor, words: tuple[str, ...]) -> str:
 # CREATE, ALTER and DROP: of what belongs to routing, and of anything else.
 
 
-_DEFINITIONS: dict[tuple[str, str], Definition] = {
-    ("CREATE", "ROUTE"): create_route,
-    ("ALTER", "ROUTE"): alter_route,
-    ("DROP", "ROUTE"): drop(script_statements.DropRoute),
-    ("CREATE", "SERVICE"): create_service,
-    ("DROP", "SERVICE"): drop(script_statements.DropService),
+_DEFINITIONS: dict[tuple[str, str], definitions.Definition] = {
+    ("CREATE", "ROUTE"): definitions.create_route,
+    ("ALTER", "ROUTE"): definitions.alter_route,
+    ("DROP", "ROUTE"): definitions.drop(script_statements.DropRoute),
+    ("CREATE", "SERVICE"): definitions.create_service,
+    ("DROP", "SERVICE"): definitions.drop(script_statements.DropService),
     ("CREATE", "ENDPOINT"): create_endpoint,
     ("ALTER", "ENDPOINT"): alter_endpoint,
-    ("DROP", "ENDPOINT"): drop(script_statements.DropEndpoint),
+    ("DROP", "ENDPOINT"): definitions.drop(script_statements.DropEndpoint),
     ("CREATE", "DATABASE"): create_database,
     ("ALTER", "DATABASE"): alter_database,
     ("DROP", "DATABASE"): drop_database,
@@ -352,7 +343,7 @@ _NAMED = frozenset(["TABLE", "QUEUE", "CONTRACT", "VIEW", "PROC", "PROCEDURE", "
 """The kinds of objects with their name directly after the kind."""
 
 
-def find_definition(cursor: LexemeCursor) -> Definition | None:
+def find_definition(cursor: LexemeCursor) -> definitions.Definition | None:
     """Return the reader of the statement at the cursor, or None if it is not about routing."""
     verb, noun = cursor.peek().upper, cursor.peek(1).upper
     if noun == "DATABASE" and cursor.peek(2).upper in BESIDE_DATABASE and cursor.peek(3).kind is LexemeKind.WORD:

@@ -117,7 +117,8 @@ class _RunFinder:
             else:
                 position = match.end()
                 self._end_run()
-            position = _end_of_blanks(text, position)
+            blanks = _BLANKS.match(text, position)
+            position = blanks.end() if blanks else position
         self._end_run()
         return self._runs
 
@@ -138,11 +139,6 @@ class _RunFinder:
         if self._skipped > 1:
             self._runs.append(SkippedText(self._start, self._last, self._skipped - 1))
         self._lexemes = self._skipped = 0
-
-
-def _end_of_blanks(text: str, position: int) -> int:
-    blanks = _BLANKS.match(text, position)
-    return blanks.end() if blanks else position
 
 
 # The part of a parsed batch that is kept, to run it repeatedly against instances.

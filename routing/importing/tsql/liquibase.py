@@ -26,6 +26,8 @@ _INCLUDE = re.compile(r"\s*:r\s", re.IGNORECASE)
 _OURS = frozenset(["mssql", "all"])
 _SELECTORS = ("context", "contextfilter", "labels")
 _PARTS = frozenset(["CASE"])
+# A delimiter only on a line of its own.
+_SLASH = "/"
 
 
 def is_formatted(text: str) -> bool:
@@ -113,7 +115,10 @@ class ChangesetLines(sqlcmd.BatchLines):
 
     def _ends_at(self, line: str, file: str, number: int) -> bool:
         delimiter = self._delimiter
-        if delimiter in (None, ";") or not line.rstrip().lower().endswith(str(delimiter)):
+        if line.strip() == _SLASH and delimiter in (_SLASH, ";") and self._state == CODE:
+            self.flush()
+            return True
+        if delimiter in (None, ";", _SLASH) or not line.rstrip().lower().endswith(str(delimiter)):
             return False
         self._line(line.rstrip()[: -len(str(delimiter))], file, number)
         if self._state == CODE:
@@ -137,7 +142,7 @@ class ChangesetLines(sqlcmd.BatchLines):
         splits = attributes.get("splitstatements", "").lower() != "false"
         delimiter = _LINE_END_ESCAPES.sub("", attributes.get("enddelimiter", ";")).strip().lower() or ";"
         self._delimiter = delimiter if splits else None
-        if not _is_ours(attributes.get("dbms", "")):
+        if not is_ours(attributes.get("dbms", "")):
             self._why_left_out = f"dbms:{attributes['dbms']}"
         elif attributes.get("ignore", "").lower() == "true":
             self._why_left_out = "ignore:true"
@@ -153,7 +158,7 @@ class ChangesetLines(sqlcmd.BatchLines):
     def _set_property(self, attributes: dict[str, str]) -> None:
         """Set the value of a placeholder. The first value counts, but no value if contexts differ."""
         name, value = attributes.get("name", ""), attributes.get("value")
-        if value is None or not _is_ours(attributes.get("dbms", "")):
+        if value is None or not is_ours(attributes.get("dbms", "")):
             return
         selector = " ".join(attributes.get(key, "") for key in _SELECTORS).strip()
         earlier = self._properties.setdefault(name.casefold(), (value, selector))
@@ -167,7 +172,7 @@ def _attributes(text: str) -> dict[str, str]:
     return {name.lower(): value.strip("\"'") for name, value in _ATTRIBUTE.findall(text)}
 
 
-def _is_ours(written: str) -> bool:
+def is_ours(written: str) -> bool:
     """Return True if a list of databases names SQL Server or is empty. ``!`` excludes a name."""
     names = [name.strip().lower() for name in written.split(",") if name.strip()]
     refused = {name[1:] for name in names if name.startswith("!")}

@@ -312,7 +312,8 @@ def read_script(
             settings = replace(settings, is_script=True)
         why_not = _IN_BLOCK if open_blocks else None
         if why_not is None and servers is None:
-            why_not = _why_not_run(part, instance)
+            server = None if instance is not None and is_same_server(part.server or "", instance) else part.server
+            why_not = None if server is None else f"it runs on the server {quote(as_written(server))} of :connect"
         open_blocks = max(0, open_blocks + count_open_blocks(as_written(part.text)))
         parts.append(ScriptBatch(parsed, part.connection, part.exits, why_not, is_foreign, part.changeset))
 
@@ -499,9 +500,3 @@ def _decode_names(path: FilePlace, guesses: list[str]) -> DecodedScript:
 
 def _parse(batch: SqlBatch, settings: ParserSettings) -> ParsedBatch:
     return parse_batch(tokenize(batch.text, find_data_runs(batch.text)), batch.places.__getitem__, settings)
-
-
-def _why_not_run(batch: SqlBatch, instance: str | None) -> str | None:
-    if batch.server is None or (instance is not None and is_same_server(batch.server, instance)):
-        return None
-    return f"it runs on the server {quote(as_written(batch.server))} of :connect"

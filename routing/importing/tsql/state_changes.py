@@ -226,10 +226,6 @@ def _change_service(
     return _miss(holdings, SERVICES, database, statement)
 
 
-def _report_state(holdings: NamedRows, statement: statements.AlterDatabaseState) -> str:
-    return f"SET {statement.state} is reported but not applied: no table stores it"
-
-
 _CHANGES: Mapping[type[ScriptStatement], Callable[..., str | None]] = {
     **dict.fromkeys((statements.CreateRoute, statements.AlterRoute, statements.DropRoute), _change_route),
     **dict.fromkeys((statements.CreateService, statements.DropService), _change_service),
@@ -240,7 +236,9 @@ _CHANGES: Mapping[type[ScriptStatement], Callable[..., str | None]] = {
     **dict.fromkeys((statements.DropDatabase, statements.DetachDatabase), _drop),
     statements.RenameDatabase: _rename,
     statements.AlterDatabase: _set_broker,
-    statements.AlterDatabaseState: _report_state,
+    statements.AlterDatabaseState: lambda _, statement: (
+        f"SET {statement.state} is reported but not applied: no table stores it"
+    ),
 }
 
 

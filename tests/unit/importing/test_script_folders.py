@@ -7,10 +7,10 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from routing.errors import InputError
+from routing.importing.changelogs import natural_key
 from routing.importing.script_folders import (
     arrange,
     is_undo,
-    natural_key,
     refuse_unknown,
     should_execute,
     without_undo,
@@ -112,6 +112,7 @@ def test_a_baseline_replaces_earlier_migrations() -> None:
         (["r.PROD.sql", "r.TEST.sql", "r.sql"], {"prod", "test"}, ["r.sql"]),
         (["r.uat2.sql", "s.sql"], {"uat2"}, ["s.sql"]),
         (["PROD.0002_r.ENV.sql", "TEST.0002_r.ENV.sql"], {"prod", "test"}, []),
+        (["0002_r.PROD.ENV.sql", "0002_r.TEST.env.sql"], {"prod", "test"}, []),
         (["BERLIN.0002_r.ENV.sql", "0002_r.sql"], {"berlin"}, ["0002_r.sql"]),
         (["0002_r.ENV.BERLIN.sql", "0002_r.sql"], {"berlin"}, ["0002_r.sql"]),
         (["01_dev_routes.sql", "01_prod_routes.sql"], {"dev", "prod"}, []),
@@ -227,16 +228,18 @@ def test_tests_and_samples_beside_scripts_are_left_out(folder: str) -> None:
     assert arranged(f"{folder}/a.sql", f"{folder}/b.sql")[:2] == ([f"{folder}/a.sql", f"{folder}/b.sql"], [])
 
 
-def test_changes_of_sqitch_apply_in_the_order_of_their_plan(tmp_path: Path) -> None:
+@pytest.mark.parametrize("top", ["db", "."])
+def test_changes_of_sqitch_apply_in_the_order_of_their_plan(tmp_path: Path, top: str) -> None:
     plan = (
         "%project=broker\n\nzeta 2024 A # first\n+alpha [zeta] 2024 A\n@v1 2024 A\n-gone 2024\n"
         "zeta [zeta@v1] 2024 A\n@v2 2024 A\n+ sub/x 2024 A\ntests/undo_x 2024 A\n"
     )
     (tmp_path / "db").mkdir()
-    (tmp_path / "db" / "sqitch.plan").write_text(plan, encoding="utf-8")
+    (tmp_path / top / "sqitch.plan").write_text(plan, encoding="utf-8")
     names = ["alpha", "other", "sub/x", "tests/undo_x", "zeta", "zeta@v1"]
     notes: list[str] = []
-    files = arrange(tmp_path, [tmp_path / f"db/deploy/{name}.sql" for name in names], None, notes, set())
+    scripts = [*(f"deploy/{name}" for name in names), "verify/zeta"]
+    files = arrange(tmp_path, [tmp_path / f"db/{name}.sql" for name in scripts], None, notes, set())
     assert [file.relative_to(tmp_path / "db/deploy").as_posix() for file in files] == [
         *("zeta@v1.sql", "alpha.sql", "zeta.sql", "sub/x.sql", "tests/undo_x.sql"),
     ]
@@ -266,7 +269,8 @@ def test_scripts_of_liquibase_apply_in_the_order_of_the_changelog(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     files = arrange(tmp_path, [tmp_path / name for name in names], None, [], set())
-    assert [file.name for file in files] == ["z.sql", "a.sql", "b.sql"]
+    # No changelog includes b.sql, which lies beside the others.
+    assert [file.name for file in files] == ["z.sql", "a.sql"]
 
 
 @pytest.mark.parametrize(
@@ -287,8 +291,59 @@ def test_a_script_that_liquibase_runs_only_to_roll_back_is_left_out(
     tmp_path: Path, changelog: str, text: str
 ) -> None:
     (tmp_path / changelog).write_text(text, encoding="utf-8")
-    files = arrange(tmp_path, [tmp_path / f"{name}.sql" for name in ("a", "b", "undo")], None, [], set())
-    assert [file.name for file in files] == ["b.sql", "a.sql"]
+    files = arrange(tmp_path, [tmp_path / f"{name}.sql" for name in ("b", "undo")], None, [], set())
+    assert [file.name for file in files] == ["b.sql"]
+
+
+SELECTED = {
+    "XML": ("all.xml", XML.format('<include file="a.sql" context="test"/><include file="b.sql" context=""/>')),
+    "YAML": (
+        "all.yaml",
+        "databaseChangeLog:\n- include:\n    file: a.sql\n    context: test\n- include:\n    file: b.sql\n",
+    ),
+    "JSON": (
+        "all.json",
+        (
+            '{"databaseChangeLog": [{"include": {"context": "test", "file": "a.sql"}},'
+            ' {"include": {"file": "b.sql"}}]}'
+        ),
+    ),
+    "changeset": (
+        "all.xml",
+        XML.format(
+            '<changeSet id="1" context="test"><sqlFile path="a.sql"/></changeSet>'
+            '<changeSet id="2" dbms="mssql"><sqlFile path="b.sql"/></changeSet>'
+            '<changeSet id="3" dbms="oracle"><sqlFile path="c.sql"/></changeSet>'
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("changelog", "text"), SELECTED.values(), ids=SELECTED)
+def test_scripts_of_a_context_are_noted_and_others_are_left_out(tmp_path: Path, changelog: str, text: str) -> None:
+    (tmp_path / changelog).write_text(text, encoding="utf-8")
+    notes: list[str] = []
+    files = arrange(tmp_path, [tmp_path / f"{name}.sql" for name in "abc"], None, notes, set())
+    assert [file.name for file in files] == ["a.sql", "b.sql"]
+    left_out, applied = notes
+    assert "no changelog includes them" in left_out
+    assert left_out.endswith("c.sql")
+    assert "only with context test: " in applied
+    assert applied.endswith("a.sql")
+
+
+def test_a_changelog_in_a_context_has_scripts_of_that_context(tmp_path: Path) -> None:
+    outer = XML.format('<include file="x/inner.xml" labels="v2"/><include file="${top}/c.sql"/>')
+    (tmp_path / "x").mkdir()
+    (tmp_path / "all.xml").write_text(outer, encoding="utf-8")
+    (tmp_path / "x/inner.xml").write_text(XML.format('<includeAll path="sql/"/>'), encoding="utf-8")
+    notes: list[str] = []
+    names = ["x/sql/a.sql", "x/sql/b.sql", "c.sql"]
+    # An unknown path may be that of any script.
+    assert len(arrange(tmp_path, [tmp_path / name for name in names], None, notes, set())) == len(names)
+    assert [note.partition(": ")[0] for note in notes] == [
+        "applied, though Liquibase runs them only with labels v2"
+    ]
 
 
 def test_an_included_script_shows_that_its_sibling_is_of_an_environment() -> None:

@@ -122,6 +122,7 @@ def test_the_count_of_a_table_may_have_separators(tmp_path: Path, count: str) ->
     assert why.endswith("it counts 1002 rows, and the table above it has 1: export it again")
 
 
+CONTEXT, ROUTES = "Changed database context to '{}'.\n", "name,remote_service_name,address\nR,//a,LOCAL\n\n"
 CONNECTIONS = [
     *(
         "Connecting to {}...",
@@ -141,17 +142,125 @@ CONNECTIONS = [
 @pytest.mark.parametrize("line", CONNECTIONS)
 @pytest.mark.parametrize("host", ["EDGE", "tcp:EDGE,1433", "HUB"])
 def test_results_of_several_servers_in_one_file_are_refused(tmp_path: Path, line: str, host: str) -> None:
-    context, routes = "Changed database context to '{}'.\n", "name,remote_service_name,address\nR,//a,LOCAL\n\n"
     databases = "Shop", "Shop" if host == "HUB" else "Stock"
     parts = [
-        f"{line.format(server)}\n{context.format(name)}{routes}"
+        f"{line.format(server)}\n{CONTEXT.format(name)}{ROUTES}"
         for server, name in zip(("HUB", host), databases, strict=True)
     ]
     assert read(tmp_path, "routes.csv", parts[0]).rejected == []
     # The first result set may be of the server before.
-    for text in ("".join(parts), f"{context.format('A')}{routes}{parts[1]}"):
+    for text in ("".join(parts), f"{CONTEXT.format('A')}{ROUTES}{parts[1]}"):
         several = ["several servers" in why for why in read(tmp_path, "routes.csv", text).rejected]
         assert several == ([True, True] if host != "HUB" or text.startswith("Changed") else []), text
+
+
+SERVERS_APART = {
+    "headings": ("=== HUB ===", "=== EDGE ===", True),
+    "headings of dashes": ("----- HUB -----", "----- EDGE -----", True),
+    "Markdown": ("## HUB", "## EDGE", True),
+    "Jira": ("h3. Routes of HUB", "h3. Routes of EDGE", True),
+    "one instance name": ("Server: HUB\nInstance: MSSQLSERVER", "Server: EDGE\nInstance: MSSQLSERVER", True),
+    "host and instance": ("Host: HUB\nInstance: SQL1", "Host: EDGE\nInstance: SQL1", True),
+    "announced and named": ("Connecting to HUB...", "Server: HUB", False),
+    "heading and name": ("=== HUB ===\nServer: HUB", "Server: HUB", False),
+    "with a port": ("Connecting to HUB,1433...", "Server: tcp:HUB", False),
+    "other languages": ("=== Itin\u00e9raires ===", "=== \u0421\u043b\u0443\u0436\u0431\u044b ===", False),
+    "servers with words": ("=== BROKERHUB ===", "=== FILESERVER ===", True),
+    "views": ("-- sys.dm_broker_queue_monitors --", "=== remote_service_bindings ===", False),
+    "subjects of Brazil": ("=== Rotas ===", "=== Servi\u00e7os ===", False),
+    "subjects": ("=== Routes ===", "## 2. Services", False),
+    "databases": ("=== Shop ===", "=== Stock ===", False),
+    "servers and databases": ("=== HUB / Shop ===", "=== EDGE / Stock ===", True),
+    "one line": ("Server: HUB  Database: Shop", "Server: EDGE  Database: Stock", True),
+    "connection strings": ("Data Source=HUB;Initial Catalog=Shop", "Data Source=EDGE;User ID=x", True),
+    "bold": ("*HUB*", "*EDGE*", True),
+    "commands": (
+        "C:\\>sqlcmd -S HUB -d Shop -Q x",
+        "PS C:\\> Invoke-Sqlcmd -ServerInstance 'EDGE' -Query x",
+        True,
+    ),
+    "commands with one server": ("$ sqlcmd -S HUB -s ; -Q x", "$ sqlcmd -S tcp:hub,1433 -Q y", False),
+    "fields": (":Server: HUB", "**Server:** EDGE", True),
+    "variables": ("@@SERVERNAME: HUB", "@@SERVERNAME: EDGE", True),
+    "other words": ("=== Route list ===", "## What is in the file?", False),
+    "one heading": ("=== HUB ===", "-- sys.routes --", False),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "is_refused"), SERVERS_APART.values(), ids=SERVERS_APART)
+def test_lines_around_results_tell_servers_apart(
+    tmp_path: Path, first: str, second: str, is_refused: bool
+) -> None:
+    framed = "| name | remote_service_name | address |\n|---|---|---|\n| R | //a | LOCAL |\n\n"
+    for form in (ROUTES, fixed(("name", "address"), [("R", "LOCAL")], (128, 256)) + "\n", framed):
+        text = f"{first}\n{CONTEXT.format('Shop')}{form}{second}\n{CONTEXT.format('Stock')}{form}"
+        export = read(tmp_path, "routes.txt", text)
+        assert ["several servers" in why for why in export.rejected] == [True, True] * is_refused, form
+
+
+CAPTIONS = {
+    "plain": ("{}\n\n", True),
+    "with a colon": ("{}:\n", True),
+    "of a subject": ("These routes are from {}.\nRoutes from {}:\n", True),
+    "underlined": ("{}\n===\n\n", True),
+    "a tag": ("<details><summary>{}</summary>\n\n", True),
+    "a grid of @@SERVERNAME": ("\n\n----------\n{}\n\n", True),
+    "a grid with a header": ("ServerName\n----------\n{}\n\n", True),
+    "a greeting": ("{}\n\nhere are the grids.\n\nRoutes\n\n", False),
+    "a subject below": ("{}\n\nsys.routes\n\n", True),
+    "other words": ("{} of Tuesday\n", False),
+    "no server": ("I looked at {} today and saw this\n\n", False),
+}
+
+
+@pytest.mark.parametrize(("caption", "is_refused"), CAPTIONS.values(), ids=CAPTIONS)
+def test_captions_tell_servers_apart(tmp_path: Path, caption: str, is_refused: bool) -> None:
+    routes = fixed(("name", "address", "remote_service_name"), [("R", "LOCAL", "//a")], (128, 256, 256))
+    framed = "| name | {} | {} |\n|---|---|---|\n| a | {} | 1 |\n"
+    of_routes = framed.format("address", "remote_service_name", "LOCAL")
+    of_services = framed.format("service_id", "service_queue_id", 7)
+    hub, edge = (caption.replace("{}", server) for server in ("HUB", "EDGE"))
+    for first, second in ((routes, services()), (of_routes, of_services)):
+        export = read(tmp_path, "x.md", f"{hub}{first}\n{edge}{second}\n")
+        assert bool(names(export, "routes") or names(export)) is not is_refused
+        # A word above only one of the tables may be anything.
+        export = read(tmp_path, "x.md", f"{first}\n{edge}{second}\n")
+        assert (names(export, "routes") != [], names(export) != []) == (True, True)
+
+
+def test_paragraphs_of_html_tell_servers_apart(tmp_path: Path) -> None:
+    table = "<h2>{}</h2><table><tr><td>name</td><td>{}</td></tr><tr><td>a</td><td>{}</td></tr></table>"
+    tables = "address</td><td>remote_service_name", "LOCAL</td><td>//a"
+    for other, count in (("EDGE", 0), ("HUB", 1), ("Services", 1)):
+        text = table.format("HUB", *tables) + table.format(other, "service_queue_id", 7)
+        export = read(tmp_path, "mail.html", text)
+        assert [len(names(export, view)) for view in ("routes", "services")] == [count, count], other
+
+
+@pytest.mark.parametrize(("other", "expected"), [("EDGE", ["EDGE"]), ("hub", [])])
+def test_files_of_another_server_than_the_given_one_are_noted(
+    tmp_path: Path, other: str, expected: list[str]
+) -> None:
+    for server in ("HUB", other):
+        (tmp_path / f"{server}.txt").write_text(f"Server: {server}\n{services()}", encoding="utf-8")
+    notes = [note for note in read_export([str(tmp_path)], HUB).notes if "names the server" in note]
+    assert [note.partition("names the server ")[2].partition(",")[0].strip("'") for note in notes] == expected
+
+
+def test_a_count_ends_a_table(tmp_path: Path) -> None:
+    text = f"1> 2> {services(ROWS[0])}(1 row affected)\n1> 2> {services(ROWS[1])}(1 row affected)\n"
+    export = read(tmp_path, "services.txt", text)
+    assert ["2 result sets of sys.services" in why for why in export.rejected] == [True, True]
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.json"])
+@pytest.mark.parametrize("ending", ["...", "\u2026", "[...]"])
+def test_a_name_that_a_tool_cut_off_is_refused(tmp_path: Path, name: str, ending: str) -> None:
+    cells = {"name": "R", "remote_service_name": "//a", "address": f"TCP://stock.contoso{ending}"}
+    text = json.dumps([cells]) if name == "x.json" else f"{','.join(cells)}\n{','.join(cells.values())}\n"
+    [why] = read(tmp_path, name, text).rejected
+    assert "address: 'TCP://stock.contoso" in why
+    assert "ends in an ellipsis" in why
 
 
 def test_a_status_that_was_cut_off_is_not_the_name_of_a_connection(tmp_path: Path) -> None:

@@ -53,7 +53,11 @@ def liquibase(read: ReadText, body: str, **options: object) -> AppliedScript:
             [6],
         ),
         (f"--changeset a:1\nBEGIN\nCREATE ROUTE r {LOCAL};\nCREATE ROUTE s {LOCAL};\nEND", [4, 5]),
-        (f"--changeset a:1 endDelimiter:/\nCREATE ROUTE r {LOCAL}\n/\nCREATE ROUTE s {LOCAL} /\n", [3, 5]),
+        (
+            f"--changeset a:1 endDelimiter:/\n/* a */\nCREATE ROUTE r {LOCAL}\n /\nCREATE ROUTE s {LOCAL}\n/",
+            [4, 6],
+        ),
+        (f"--changeset a:1\nCREATE ROUTE r {LOCAL}\n/\nCREATE ROUTE s {LOCAL}\n/\n", [3, 5]),
         (f'--changeset a:1 endDelimiter:"\\nGO"\nCREATE ROUTE r {LOCAL}\nGO\nCREATE ROUTE s {LOCAL}\ngo', [3, 5]),
         (f"--changeset a:1 stripComments:false runOnChange:true failOnError:true\nCREATE ROUTE r {LOCAL}", [3]),
         (f"--changeset a:1\nCREATE ROUTE r {LOCAL}\n--rollback DROP ROUTE r", [3]),

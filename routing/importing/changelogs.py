@@ -1,0 +1,172 @@
+"""Find the order in which Sqitch's plans and Liquibase's changelogs apply the scripts of a folder."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+
+from routing.importing.import_files import list_files
+from routing.importing.other_formats import is_changelog
+from routing.importing.tsql.liquibase import is_ours
+
+# Numbers and dotted versions in names sort by their values.
+
+
+_NUMBERS = re.compile(r"([0-9]+(?:\.[0-9]+)*)")
+
+
+def natural_key(name: str) -> tuple[object, ...]:
+    """Return a key that sorts numbers and dotted versions in texts by their values.
+
+    >>> sorted(["10_x", "2.1_x", "2_x"], key=natural_key)
+    ['2_x', '2.1_x', '10_x']
+    """
+    parts = _NUMBERS.split(name.casefold())
+    return tuple(version_key(part) if place % 2 else part for place, part in enumerate(parts))
+
+
+def version_key(written: str) -> tuple[int, ...]:
+    """Return the numbers of a version without zeros at the end."""
+    numbers = [int(number) for number in re.split("[._]", written)]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def within(folder: Path, file: Path) -> PurePosixPath:
+    """Return the path of a file in a folder."""
+    return PurePosixPath(file.relative_to(folder).as_posix())
+
+
+# Plans of Sqitch.
+
+
+PLAN = "sqitch.plan"
+_OF_PLANS = ("deploy", "verify")
+
+
+def _read_plan(text: str) -> list[str]:
+    """Return the scripts of a plan in order. That of a change which was reworked later is called NAME@TAG."""
+    names, last, tag = list[str](), dict[str, int](), ""
+    for line in text.splitlines():
+        name = next(iter(line.partition("#")[0].strip().removeprefix("+").split()), "%")
+        if name.startswith("@"):
+            tag = name
+        elif not name.startswith(("%", "-")):
+            if name in last:
+                names[last[name]] += tag
+            last[name] = len(names)
+            names.append(name)
+    return names
+
+
+def find_plan(
+    folder: Path, paths: Sequence[PurePosixPath]
+) -> tuple[dict[PurePosixPath, int], list[PurePosixPath]]:
+    """Return the places of scripts in the plans of Sqitch, and the scripts that their plan does not have."""
+    places: dict[PurePosixPath, int] = {}
+    tops: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
+    planned: list[PurePosixPath] = []
+    for path in paths:
+        above = next((above for above in path.parents if above.name in _OF_PLANS), None)
+        if above is not None:
+            tops[above.parent].append(path)
+    for top, scripts in tops.items():
+        plan = next((plan for above in (top, *top.parents) if (plan := folder / above / PLAN).is_file()), None)
+        if plan is not None:
+            names = _read_plan(plan.read_text("utf-8", "replace"))
+            places |= {top / "deploy" / f"{name}.sql": len(places) + place for place, name in enumerate(names)}
+            planned += scripts
+    return places, [path for path in planned if path not in places]
+
+
+# Changelogs of Liquibase. Comments, and what undoes changes, in XML, JSON and YAML.
+
+
+_NOT_APPLIED = re.compile(
+    r"<!--(?:[^-]|-(?!->))*(?:-->|\Z)|^[ \t]*#.*"
+    r"|<rollback\b[^<>]*(?<!/)>(?:[^<]|<(?!/rollback\b))*(?:</rollback|\Z)"
+    r"|\"rollback\"\s*:\s*(?:\[[^\]]*(?:\]|\Z)|\{(?:[^{}]|\{[^{}]*\})*\})"
+    r"|^([ \t]*)rollback:.*(?:\n\1[ \t-].*)*",
+    re.MULTILINE,
+)
+_ENTRY = re.compile(r"(?=<include|<changeSet|</changeSet|\b(?:include(?:All)?|changeSet)\"?[ \t]*:)")
+_VALUE = r"""["']?[ \t]*[:=][ \t]*(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'<>,{}]+))"""
+_INCLUDED = re.compile(rf"\b(?:file|path){_VALUE}", re.IGNORECASE)
+_SELECTOR = re.compile(rf"\b(context(?:Filter)?|labels|dbms|ignore){_VALUE}")
+
+
+@dataclass
+class Changelogs:
+    """The scripts that changelogs include, by their places.
+
+    ``conditions`` has the contexts and labels under which Liquibase runs a script. It does not run those that
+    are ``left_out``.
+    """
+
+    order: dict[PurePosixPath, int] = field(default_factory=dict)
+    conditions: dict[PurePosixPath, str] = field(default_factory=dict)
+    left_out: list[PurePosixPath] = field(default_factory=list)
+
+
+_Included = tuple[PurePosixPath, Mapping[str, str]]
+"""A file or folder that a changelog includes, with the values of what selects it."""
+
+
+def read_changelogs(folder: Path, scripts: Sequence[PurePosixPath]) -> Changelogs:
+    """Read the changelogs of a folder, which include scripts, folders and one another."""
+    texts: dict[PurePosixPath, str] = {}
+    for file in list_files(folder, []) if scripts and folder.is_dir() else ():
+        # The reader of exports names a file that cannot be opened.
+        with suppress(OSError):
+            if is_changelog(file):
+                texts[within(folder, file)] = file.read_text("utf-8", "replace")
+    files: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
+    for path in sorted([*texts, *scripts], key=str):
+        for place in (path, *path.parents):
+            files[place].append(path)
+    included = {changelog: list(_find_included(changelog, text, files)) for changelog, text in texts.items()}
+    inner = {path for entries in included.values() for path, _ in entries}
+    tops = sorted(texts, key=lambda changelog: (changelog in inner, natural_key(str(changelog))), reverse=True)
+    waiting: list[_Included] = [(changelog, {}) for changelog in tops]
+    done = Changelogs()
+    while waiting:
+        path, selectors = waiting.pop()
+        if path in done.order or path in done.left_out:
+            continue
+        if selectors.get("ignore") == "true" or not is_ours(selectors.get("dbms", "")):
+            done.left_out.append(path)
+            continue
+        done.order[path] = len(done.order)
+        shown = " ".join(f"{name} {value}" for name, value in selectors.items() if name not in ("ignore", "dbms"))
+        if shown:
+            done.conditions[path] = shown
+        waiting += reversed([(below, {**selectors, **own}) for below, own in included.get(path, [])])
+    done.order = {path: place for path, place in done.order.items() if path not in texts}
+    folders = {path.parent for path in done.order}
+    if not any(path == _NOWHERE for path in inner):
+        done.left_out += (path for path in scripts if path.parent in folders and path not in done.order)
+    return done
+
+
+_NOWHERE = PurePosixPath("/")
+
+
+def _find_included(
+    changelog: PurePosixPath, text: str, files: Mapping[PurePosixPath, list[PurePosixPath]]
+) -> Iterator[_Included]:
+    """Yield the files that a changelog includes by paths, which may be relative to any folder above it."""
+    for entry in _ENTRY.split(_NOT_APPLIED.sub("", text)):
+        selectors = {name: "".join(values) for name, *values in _SELECTOR.findall(entry) if any(values)}
+        for match in _INCLUDED.finditer(entry):
+            written = "".join(match.groups("")).replace("\\", "/").removeprefix("classpath:").lstrip("/")
+            name = PurePosixPath(written)
+            shorter = [name.relative_to(above) for above in name.parents][::-1]
+            places = [*(above / name for above in changelog.parents), *shorter] if written else []
+            found = next((path for path in map(PurePosixPath, map(normpath, places)) if path in files), _NOWHERE)
+            yield from ((file, selectors) for file in files.get(found, [_NOWHERE]) if file != changelog)
