@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
@@ -31,7 +30,7 @@ from routing.advice.service_remedies import list_queues
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_numbers
 from routing.advice.stuck_messages import TSQL_PORT
-from routing.render.phrases import join_words, named
+from routing.render.phrases import named
 from routing.rules import text
 from routing.terms import MSDB
 
@@ -53,13 +52,12 @@ _OTHER_HOLDER = (
 )
 _NEW_ENDPOINT = ("Create an endpoint there with STATE = STARTED.",)
 _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
-_SHOWN_ADDRESSES = 30
 _BOTH_SIDES = "Do this on both sides."
 _SINGLE_USER_SENDER, _SINGLE_USER_MSDB, _MIRRORED = 28075, 9790, 28018
 _AWAY = "The messages are for another instance."
 _COMPARE = "The exports show this. The text itself could not be read here: compare it."
 _NO_ACCOUNT = 15404
-_DENIED, _DIFFERENT = 916, 33009
+_DENIED, _DIFFERENT, _UNTRUSTED = 916, 33009, 15562
 _OTHER_SID = (
     "The owner of the database in its own files is not the one in sys.databases (error 33009), as after a restore"
     " or an attach."
@@ -272,18 +270,6 @@ def _lead_to_neighbour(status: ReportedStatus) -> Remedy | None:
     return None if status.find_peer() else server_remedies.lead_to_neighbour(status.on_route)
 
 
-def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> Remedy:
-    """Advise on connections of an instance that fail at many addresses with one error: they have one cause."""
-    cause = (
-        f"The connections of {named(instance)} to {len(addresses)} addresses fail with the same error, {error}."
-    )
-    actions = (
-        f"Look for one cause on {named(instance)} first: its firewall, its DNS, its certificate or its account.",
-        f"Then look at the others: {join_words(map(named, addresses), _SHOWN_ADDRESSES)}.",
-    )
-    return Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.TO_BE_CHECKED)
-
-
 def correct_port(status: ReportedStatus) -> Remedy | None:
     """Advise the port of the endpoint for the route, or return None if the port may be right.
 
@@ -401,10 +387,11 @@ def give_owner(status: ReportedStatus) -> Remedy:
     actions: tuple[str, ...] = (ANOTHER_OWNER,)
     place = _find_lost_owner(status) or _database_in_text(status) or status.find_target()
     numbers = find_numbers(status.status_text.text or "")
-    trusted = server_remedies.trust_initiator(status, place, numbers)
+    is_denied = _DENIED in numbers
+    trusted = server_remedies.trust_initiator(status, place, _DENIED) if is_denied else None
     if trusted is not None:
         return trusted
-    is_denied, cause = _DENIED in numbers, _OTHER_SID if _DIFFERENT in numbers else entry.cause
+    cause = _OTHER_SID if _DIFFERENT in numbers else entry.cause
     if is_denied or _NO_ACCOUNT in numbers:
         candidates = (status.place,) if place is None else (place, status.place)
         place = next((owned for owned in candidates if not _is_owner_valid(status, owned)), None)
@@ -421,6 +408,11 @@ def give_owner(status: ReportedStatus) -> Remedy:
     elif place != status.place and not _is_owner_valid(status, status.place):
         actions += (f"If the text stays, do the same for {named(status.database)}, which sends.",)
     return give_to_sa(place, cause, actions)
+
+
+def trust_sender(status: ReportedStatus) -> Remedy:
+    """Advise TRUSTWORTHY for the sending database, if it is not on and the target is in the same instance."""
+    return server_remedies.trust_initiator(status, status.find_target(), _UNTRUSTED) or say_at_target(status)
 
 
 def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:

@@ -41,6 +41,7 @@ _OF_ONE_DIALOG = (StatusTrouble.LIFETIME_OVER, StatusTrouble.KEY_LOST, StatusTro
 _SAID_THERE = (
     *(StatusTrouble.TARGET_FULL, StatusTrouble.TARGET_DAMAGED, StatusTrouble.NO_MEMORY, StatusTrouble.LICENSE),
     *(StatusTrouble.TARGET_EXCEPTION, StatusTrouble.CONTRACT_NOT_TAKEN, StatusTrouble.MESSAGE_REFUSED),
+    StatusTrouble.USER_NOT_VALID,
 )
 _NOT_FOUND = (
     *(StatusTrouble.NO_ROUTE, StatusTrouble.SERVICE_NOT_HERE, StatusTrouble.BROKER_NOT_HERE),
@@ -167,6 +168,7 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.NO_ENDPOINT_CERTIFICATE: connection_advice.renew_endpoint_certificate,
     StatusTrouble.NO_BINDING: dialog_remedies.bind_user,
     StatusTrouble.OWNER_NOT_VALID: connection_advice.give_owner,
+    StatusTrouble.NOT_TRUSTED: connection_advice.trust_sender,
     StatusTrouble.MASTER_KEY_CLOSED: connection_advice.open_master_key,
     StatusTrouble.NO_SESSION_KEY: connection_advice.open_master_key,
     StatusTrouble.NO_PERMISSION: grant_send,

@@ -237,6 +237,19 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "The user that sends has no CONNECT permission in the target's database.",
         "Run GRANT CONNECT there, for the owner of the sender's certificate.",
     ),
+    StatusTrouble.USER_NOT_VALID: _entry(
+        "SQL Server cannot act as the user that the text names by its number: the user, its login or its domain"
+        " account is gone, or the domain does not answer.",
+        "Look up both numbers with DB_NAME and USER_NAME. User 1 is dbo, and its login is the database's owner.",
+        "Map the user to a login again with ALTER USER … WITH LOGIN. For dbo, give the database another owner.",
+    ),
+    StatusTrouble.NOT_TRUSTED: _entry(
+        "The sender acts in the target's database as a user of its own database, which is not trusted there.",
+        "Set TRUSTWORTHY for the sending database if both are in one instance.",
+        "If it is on, grant AUTHENTICATE in the target's database to the owner of the sending one.",
+        "Or secure the dialog with certificates.",
+        risk=TRUST_RISK,
+    ),
     StatusTrouble.NO_CONNECT: _entry(
         "The login of the other side may not connect to the endpoint.",
         "Run GRANT CONNECT ON ENDPOINT there for that login.",
@@ -325,6 +338,17 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "The target refuses this very message, for its XML or for the state of its dialog.",
         "Read the text: it says why. For a timestamp, compare the clocks of both servers.",
     ),
+    StatusTrouble.SENT_AGAIN: _entry(
+        "The message arrived twice or before another one of its dialog, because SQL Server sends again until it"
+        " gets an acknowledgement.",
+        "Wait: SQL Server sends again what is still needed.",
+        "If it repeats, check the route from the target back to the sender, by which the acknowledgement comes.",
+    ),
+    StatusTrouble.TAKEN_BY_OTHER: _entry(
+        "Another copy of the service has taken the dialog first, as when routes lead to several databases.",
+        "Do not send again: the dialog continues with that copy.",
+        "If there should be one target, name its broker instance in the route, or drop the other routes.",
+    ),
     StatusTrouble.DOUBLED_ID: _entry(
         "Another database of the instance has the same broker instance, as after a copy or a restore.",
         "Run ENABLE_BROKER for the database that dialogs are meant for.",
@@ -364,6 +388,12 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Read the error in the text: a lock, a closed database or too little memory may be the cause.",
         "Look for sessions that hold locks in the sending database.",
         "Do not delete messages: SQL Server tries again by itself.",
+    ),
+    StatusTrouble.SYSTEM_FAILED: _entry(
+        "The operating system refused something to Service Broker: the text has its error.",
+        "Look up that error, such as too little memory, and look at the error log of that time.",
+        "If Service Broker did not start, restart SQL Server when the cause is gone.",
+        risk="A restart ends all connections and rolls back open transactions.",
     ),
     StatusTrouble.MESSAGE_CORRUPTED: _entry(
         "A message arrived damaged, or not encrypted and signed as the endpoint expects.",

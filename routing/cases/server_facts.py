@@ -9,6 +9,7 @@ from typing import NamedTuple
 from routing.importing.catalog.evidence_views import EVIDENCE_VIEWS
 from routing.importing.events.event_rows import BrokenEventError, parse_event, read_event
 from routing.render.phrases import count_places, named
+from routing.rules.observed import SENT_AGAIN
 from routing.rules.text import collated
 from routing.terms import FORWARD_DROPPED, UNDELIVERABLE, TableRow
 
@@ -16,8 +17,6 @@ TELLS = {view.name: (view.purpose, view.permission) for view in EVIDENCE_VIEWS}
 """The content of each view other than routing, and the permission that its export needs."""
 _OWN_OWNER = "0x01"
 _EVERY_PART = "every part"
-# Another task processes the message, or it is out of sequence or a duplicate: it arrived, or is sent again.
-_SENT_TWICE = (11216, 11217, 11218)
 # No permission: on an object, in a database, for a server's state, to open a database.
 _DENIED = (229, 262, 297, 300, 916)
 
@@ -268,7 +267,7 @@ def read_drop(event_data: str, instance: str) -> DroppedMessage | None:
         return None
     if event is None or event.row["source"] not in (UNDELIVERABLE, FORWARD_DROPPED):
         return None
-    if event.row["error_number"] in _SENT_TWICE:
+    if event.row["error_number"] in SENT_AGAIN:
         return None
     return DroppedMessage(event.row["conversation_id"], event.row["error_number"], event.row["status_text"])
 

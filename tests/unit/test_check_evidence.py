@@ -464,13 +464,19 @@ ACCESS = (
 )
 
 
-def in_one_instance(folder: Path, **columns: Any) -> Remedy:
-    """Return the remedy for 916, with Orders and Stock in one instance. ``columns`` are those of Stock."""
+UNTRUSTED = (
+    "An exception occurred while enqueueing a message in the target queue. Error: 15562, State: 1. The module being"
+    " executed is not trusted."
+)
+
+
+def in_one_instance(folder: Path, status: str = ACCESS, **columns: Any) -> Remedy:
+    """Return the remedy for a status, with Orders and Stock in one instance. ``columns`` are those of Stock."""
     stock = {**database("Stock", "5c5c5c5c", 6), "owner_sid": "0x01", **columns}
     orders = {**database("Orders", "0d0d0d0d"), "owner_sid": "0x01", "is_trustworthy_on": 0}
     shop(
         folder,
-        ACCESS,
+        status,
         28005,
         databases=[database("msdb", "d4d4d4d4", 4), orders, stock],
         services={"msdb": [], "Orders": [{"name": "//from"}], "Stock": [{"name": "//stock"}]},
@@ -480,9 +486,10 @@ def in_one_instance(folder: Path, **columns: Any) -> Remedy:
 
 
 def test_a_sender_that_is_not_trusted_in_another_database(tmp_path: Path) -> None:
-    remedy = in_one_instance(tmp_path / "trust")
-    assert remedy.statement == "USE [master];\nALTER DATABASE [Orders] SET TRUSTWORTHY ON;"
-    assert remedy.risk is not None
+    for number, status in enumerate((ACCESS, UNTRUSTED)):
+        remedy = in_one_instance(tmp_path / str(number), status)
+        assert remedy.statement == "USE [master];\nALTER DATABASE [Orders] SET TRUSTWORTHY ON;"
+        assert remedy.risk is not None
     # An owner that is no login of the instance comes first.
     remedy = in_one_instance(tmp_path / "owner", owner_sid="0x0105", owner_is_known=0)
     assert remedy.statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Stock] TO [sa];"

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from routing.advice.connection_advice import look_for_one_cause
 from routing.advice.remedy import EstateTrouble
 from routing.advice.status_advice import CountedRemedy
 from routing.advice.status_meanings import find_numbers
+from routing.advice.transport_remedies import look_for_one_cause
 from routing.advice.trouble_catalogue import REASONS
 from routing.cases.background import StatusText, status
 from routing.cases.evidence import ReadLog
