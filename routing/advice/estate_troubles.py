@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER, enable_database
-from routing.advice.client_services import CLIENT_ACTION, LeftClients, find_client, find_left, report_left
+from routing.advice.client_services import CLIENT_ACTION, HABITS, LeftClients, find_client, find_left, report_left
 from routing.advice.database_remedies import open_key
 from routing.advice.login_remedies import is_anonymous, risk_of_connect, unite_accounts
 from routing.advice.queue_remedies import find_failures, read_queue, turn_on, unlock_queue
@@ -144,11 +144,19 @@ def _endpoint_troubles(server: ServerEvidence, left: LeftClients) -> Iterator[Es
         for place, counted in every
         if counted.state == IN_ERROR or (place, find_client(counted.service, counted.far_service)) not in left
     ]
-    for _, counted in placed:
-        waiting = server.count_waiting(counted.instance, counted.database, counted.far_service or "")
+    opened = (
+        ((place, frozenset((counted.service, counted.far_service))), counted)
+        for place, counted in placed
+        if counted.state in _OPEN
+    )
+    for (place, _), pair_counts in group_pairs(opened).items():
+        # Both ends of a dialog may be in one database.
+        sides = group_pairs((_side(counted), counted) for counted in pair_counts)
+        most = max(sides.values(), key=_sum)
+        waiting = server.count_waiting(*most[0][:2], most[0].far_service or "")
         # Dialogs with a message that waits are open because of it.
-        if counted.state in _OPEN and counted.endpoints - waiting >= MANY_OPEN:
-            yield _report_open_dialogs(counted)
+        if _sum(most) - waiting >= MANY_OPEN:
+            yield _report_open_dialogs(place, most)
     for place, counts in group_pairs(pair for pair in placed if pair[1].state == IN_ERROR).items():
         yield _in_error(server, place, counts)
     for place, counts in group_pairs(pair for pair in placed if pair[1].state in _OVER).items():
@@ -156,18 +164,28 @@ def _endpoint_troubles(server: ServerEvidence, left: LeftClients) -> Iterator[Es
             yield _report_leak(server, place, counts)
 
 
-def _report_open_dialogs(counted: EndpointCount) -> EstateTrouble:
-    services = _services([counted])[0]
+def _side(counted: EndpointCount) -> bool | str | None:
+    return counted.service if counted.is_initiator is None else counted.is_initiator
+
+
+def _report_open_dialogs(place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
+    total = _sum(counts)
     remedy = to_fill_in(
-        RemedyPlace(counted.instance, counted.database),
-        f"{count(counted.endpoints, 'dialog')} of {services} are open in {named(counted.database)}:"
+        place,
+        f"{count(total, 'dialog')} of {_services(counts)[0]} are open in {named(place.database)}:"
         " programs may begin one for each message, and never end it.",
-        (CLIENT_ACTION,) if find_client(counted.service, counted.far_service) else _USE_AGAIN,
+        _advise_clients(counts) or _USE_AGAIN,
         "SELECT far_service, is_initiator, COUNT(*), MIN(security_timestamp) FROM sys.conversation_endpoints",
-        f"WHERE state = '{counted.state}' GROUP BY far_service, is_initiator;",
+        "WHERE state IN ('CO', 'SO') GROUP BY far_service, is_initiator;",
     )
-    subject = f"{count(counted.endpoints, 'conversation endpoint')} that are open"
-    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, counted.endpoints, remedy)
+    subject = f"{count(total, 'conversation endpoint')} that are open"
+    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, total, remedy)
+
+
+def _advise_clients(counts: Iterable[EndpointCount]) -> tuple[str, ...]:
+    """Return what programs should do with each client library that the endpoints belong to."""
+    clients = (find_client(counted.service, counted.far_service) for counted in counts)
+    return tuple(dict.fromkeys(HABITS[client.library] for client in clients if client is not None))
 
 
 def _sum(counts: Iterable[EndpointCount]) -> int:
@@ -236,7 +254,7 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
         actions = (
             "Let the program on each side run END CONVERSATION when it gets the message EndDialog or Error.",
             "Give BEGIN DIALOG a LIFETIME, after which SQL Server removes the endpoint.",
-            *((CLIENT_ACTION,) if any(find_client(one.service, one.far_service) for one in counts) else ()),
+            *_advise_clients(counts),
             *_ending_actions(inbound, outbound),
         )
     state = CLOSED

@@ -32,6 +32,7 @@ _SYSTEM_LOGIN = re.compile(r"##MS_\w+##", re.ASCII)
 _NO_ACCESS = ("is not able to access the database", "is not trusted")
 _NO_USER, _NO_PROCEDURE = "Cannot execute as the user", "Could not find stored procedure"
 _ACTIVATED, _NOTIFIED, _INACTIVE, _RECEIVING = "activated proc", "NOTIFIED", "INACTIVE", "RECEIVES_OCCURRING"
+_OUTSIDE = "externalactivator"
 MANY_MESSAGES = 100_000
 """So many messages in a queue that is read are worth a look."""
 
@@ -80,6 +81,9 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
         return _mend_activation(server, target, queue, holds)
     if queue.messages is None:
         return None
+    outside = _start_activator(server, target, queue, holds)
+    if outside is not None:
+        return outside
     missing_reader = "no procedure is started for it" if queue.waiting is None else "no program waits for them"
     cause = f"{holds}, and {missing_reader}."
     if queue.activation:
@@ -92,6 +96,24 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
     )
     started = "ACTIVATION (STATUS = ON, PROCEDURE_NAME = <procedure>, MAX_QUEUE_READERS = 1, EXECUTE AS OWNER)"
     return to_fill_in(target, cause, actions, _alter(queue, started), confidence=Confidence.LIKELY)
+
+
+def _start_activator(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, holds: str) -> Remedy | None:
+    """Advise on a queue whose readers a program outside starts, by event notifications of QUEUE_ACTIVATION."""
+    queues = (other for unit, other in server.list_queues() if unit == target)
+    watched = [name for other in queues for name in (other.name, *other.services) if _OUTSIDE in collated(name)]
+    if not watched:
+        return None
+    is_own = any(_OUTSIDE in collated(name) for name in (queue.name, *queue.services))
+    reader = "its program does not read them" if is_own else "the program that it should start does not read them"
+    cause = f"{holds}. {named(watched[0])} belongs to the External Activator of Service Broker, and {reader}."
+    actions = (
+        "Check that its Windows service runs, and read its EATrace.log.",
+        "Check that its configuration file names this queue and a program that exists.",
+        "Leave the activation of the queue off: a queue has one kind of activation.",
+    )
+    look = "SELECT name, service_name, OBJECT_NAME(parent_id) FROM sys.event_notifications;"
+    return to_fill_in(target, cause, actions, look, confidence=Confidence.LIKELY)
 
 
 def _start_mail(target: RemedyPlace, queue: QueueFacts) -> Remedy:

@@ -18,7 +18,7 @@ from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.send_remedies import grant_access, grant_send
 from routing.advice.server_remedies import follow_primary, lead_from_loopback
 from routing.advice.service_remedies import end_conversations, end_dead_dialog
-from routing.advice.silence_remedies import describe_silence, has_arrived, with_rival_routes
+from routing.advice.silence_remedies import describe_silence, find_outdated, has_arrived, with_rival_routes
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import CONNECTION_TROUBLES, StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate
@@ -285,7 +285,10 @@ class StatusAdviser:
         is_explained = any(remedy.risk or remedy.confidence is not Confidence.TO_BE_CHECKED for remedy in remedies)
         if is_explained or has_arrived(silent):
             return remedies
-        refusal = find_refusal(status)
+        # An error log from before the messages does not say what became of them.
+        path = results[0].path
+        is_old = path is not None and status.find_peer_name() in find_outdated(path)
+        refusal = None if is_old else find_refusal(status)
         return remedies if refusal is None else [refusal.with_confidence_at_most(Confidence.TO_BE_CHECKED)]
 
     def _describe_unsaid(self, result: MessageResult, trouble: StatusTrouble) -> ReportedStatus:

@@ -1066,7 +1066,9 @@ def test_without_a_queue_the_brokers_that_are_off_are_troubles(
 @pytest.mark.parametrize("state", ["CO", "SO"])
 def test_dialogs_that_nobody_ends_are_troubles(state: str, tmp_path: Path) -> None:
     counts = [{"state": state, "service_name": "//orders", "far_service": "//stock", "endpoints": 90_000}]
-    whole_shop(tmp_path, [], [], endpoint_counts={"Orders": [*counts, {**counts[0], "endpoints": 40}]})
+    other_end = {**counts[0], "service_name": "//stock", "far_service": "//orders", "is_initiator": 0}
+    rows = [{**counts[0], "is_initiator": 1}, other_end, {**counts[0], "far_service": "//any", "endpoints": 40}]
+    whole_shop(tmp_path, [], [], endpoint_counts={"Orders": rows})
     [leak] = check([str(tmp_path)]).troubles
     assert (leak.kind, leak.count) == (TroubleKind.ENDPOINTS_LEAK, 90_000)
     assert leak.remedy.confidence is Confidence.TO_BE_CHECKED
@@ -1078,6 +1080,49 @@ def test_dialogs_whose_messages_wait_are_no_leak(tmp_path: Path) -> None:
     counts = [{"state": "CO", "service_name": "//orders", "far_service": "//stock", "endpoints": 520}]
     whole_shop(tmp_path, rows, endpoint_counts={"Orders": counts})
     assert check([str(tmp_path)]).troubles == []
+
+
+@pytest.mark.parametrize(
+    ("service", "habit"),
+    [
+        ("SqlQueryNotificationService-{}", "SqlDependency.Start once"),
+        ("dbo_Items_{}_Receiver", "Stop or Dispose"),
+        ("SQL/Notifications/ProcessWMIEventProviderNotification/v1.0", "queries WMI"),
+    ],
+)
+@pytest.mark.parametrize("state", ["CO", "DI"])
+def test_programs_of_live_clients_are_told_their_own_habit(
+    service: str, habit: str, state: str, tmp_path: Path
+) -> None:
+    name = service.format(LEFT)
+    services = {"msdb": [], "Orders": [{"name": name, "service_id": 7, "service_queue_id": 70}]}
+    counts = {"Orders": [{"state": state, "service_name": name, "far_service": "//any", "endpoints": 900}]}
+    views: dict[str, Any] = {"services": services, "service_queues": {"Orders": [QUEUE]}}
+    views["dm_broker_queue_monitors"] = [{"database_id": 5, "queue_id": 70, "tasks_waiting": 1}]
+    whole_shop(tmp_path, [], [], endpoint_counts=counts, **views)
+    [leak] = check([str(tmp_path)]).troubles
+    assert habit in leak.remedy.text
+    assert ("SqlDependency" in leak.remedy.text) is ("SqlDependency" in habit)
+
+
+@pytest.mark.parametrize(("messages", "of_own"), [((0, 7), False), ((9, 0), True)])
+def test_a_queue_whose_program_the_external_activator_starts(
+    messages: tuple[int, int], of_own: bool, tmp_path: Path
+) -> None:
+    names = ("ExternalActivatorService", "//orders")
+    services = [{"name": name, "service_queue_id": 70 + number} for number, name in enumerate(names)]
+    bare = {**QUEUE, "activation_procedure": None, "is_activation_enabled": 0}
+    queues = [
+        {**bare, "object_id": 70 + number, "name": name, "messages": messages[number]}
+        for number, name in enumerate(("ExternalActivatorQueue", "OrdersQueue"))
+    ]
+    monitors = [{"database_id": 5, "queue_id": queue, "tasks_waiting": 0} for queue in (70, 71)]
+    views: dict[str, Any] = {"service_queues": {"Orders": queues}, "services": {"msdb": [], "Orders": services}}
+    whole_shop(tmp_path, [], [], dm_broker_queue_monitors=monitors, **views)
+    [trouble] = check([str(tmp_path)]).troubles
+    assert "External Activator" in trouble.remedy.cause
+    assert ("its program" in trouble.remedy.cause) is of_own
+    assert "ALTER QUEUE" not in (trouble.remedy.statement or "")
 
 
 @pytest.mark.parametrize("test_broker", ["bbbbbbbb", "aaaaaaaa"])
@@ -1167,6 +1212,7 @@ def test_amazon_rds_gets_no_statement_that_it_refuses(status: str, tmp_path: Pat
     remedy = only_remedy(tmp_path)
     assert remedy.statement is None
     assert "'SHOP' is Amazon RDS" in remedy.actions[0]
+    assert not any("Create an endpoint" in action or "TRUSTWORTHY" in action for action in remedy.actions)
 
 
 LEFT = "1f0a6b1c-7d88-4b7a-9d5e-2f0a6b1c7d88"

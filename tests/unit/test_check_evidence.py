@@ -12,7 +12,7 @@ from routing.cases.server_evidence import ServerEvidence
 from routing.views.check.checking import Check, check, find_notes
 from routing.views.check.problems import find_problems, state_silence
 from tests.check_texts import print_check
-from tests.exported import conversation, database, endpoint, export, handle, route, waiting, whole_shop
+from tests.exported import AT, conversation, database, endpoint, export, handle, route, waiting, whole_shop
 from tests.exported_causes import (
     AWAY,
     BOUND,
@@ -129,9 +129,9 @@ def test_messages_of_a_readable_secondary_are_counted_and_imported_once(
         assert any("counted once, at the primary" in note for note in notes) is (counted == 1)
     apart = tmp_path / "apart"
     apart.mkdir()
-    for name in ("NODEA", "NODEB"):
+    for name, is_noted in (("NODEA", False), ("NODEB", True), ("NODEB", False)):
         notes = import_views(no_spark(), config_in(apart), [str(tmp_path / "exports" / name)]).notes
-        assert ("if these are replicas" in " ".join(notes)) is (name == "NODEB")
+        assert ("if these are replicas" in " ".join(notes)) is is_noted
 
 
 @pytest.mark.parametrize(
@@ -465,8 +465,8 @@ ACCESS = (
 
 
 UNTRUSTED = (
-    "An exception occurred while enqueueing a message in the target queue. Error: 15562, State: 1. The module being"
-    " executed is not trusted."
+    "An exception occurred while enqueueing a message in the target queue. Error: 15562, State: 1. The module"
+    " being executed is not trusted."
 )
 
 
@@ -687,3 +687,14 @@ def test_evidence_that_cannot_be_read_rejects_no_row(tmp_path: Path) -> None:
     facts = evidence_of(done).database("SHOP", "Orders")
     assert facts is not None
     assert (facts.is_trustworthy, facts.is_in_group) == (None, False)
+
+
+@pytest.mark.parametrize("at", ["2026-01-05T06:00:00Z", AT])
+def test_an_error_log_from_before_the_messages_does_not_explain_them(at: str, tmp_path: Path) -> None:
+    line = "Service Broker login attempt failed with error: 'Connection handshake failed. The login 'C\\shop' does"
+    line += " not have CONNECT permission on the endpoint. State 84.'."
+    shop(tmp_path, routes=AWAY)
+    target(tmp_path, at=at, error_log=[{"log_date": "2026-01-05T05:00:00", "text": line}])
+    remedy = only_remedy(tmp_path)
+    assert ("Export both sides again" in remedy.text) is (at != AT)
+    assert ("GRANT CONNECT" in (remedy.statement or "")) is (at == AT)
