@@ -152,6 +152,18 @@ def test_an_invalid_address_gets_the_port_of_the_endpoint(tmp_path: Path) -> Non
     assert "ALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stock:4022';" in (only_remedy(tmp_path).statement or "")
 
 
+@pytest.mark.parametrize(
+    ("written", "corrected"),
+    [("TCP://fe80::1:4022", "TCP://[fe80::1]:4022"), ("stock:4022", "tcp://STOCK:4022")],
+)
+def test_a_route_whose_address_is_refused_is_named(written: str, corrected: str, tmp_path: Path) -> None:
+    shop(tmp_path, f"Invalid address specified: '{written}'.", 9785, routes=to_stock(written))
+    target(tmp_path)
+    remedy = check([str(tmp_path)]).groups[0].advice[0].remedy
+    assert f"Route 'ToStock' of 'Orders' has the invalid address '{written}'" in remedy.cause
+    assert f"ALTER ROUTE [ToStock] WITH ADDRESS = N'{corrected}';" in (remedy.statement or "")
+
+
 def test_permissions_without_names_are_ignored(tmp_path: Path) -> None:
     """SELECT * FROM sys.server_permissions has the ids of principals alone."""
     bare = {"class_desc": "ENDPOINT", "permission_name": "CONNECT", "state_desc": "GRANT"}
