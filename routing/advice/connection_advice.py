@@ -410,6 +410,12 @@ def give_owner(status: ReportedStatus) -> Remedy:
     return give_to_sa(place, cause, actions)
 
 
+def mend_user(status: ReportedStatus) -> Remedy:
+    """Advise on a user without a token at the target, which may be its database's lost owner."""
+    place = status.find_target()
+    return (None if place is None else own_database(status.server, place)) or say_at_target(status)
+
+
 def trust_sender(status: ReportedStatus) -> Remedy:
     """Advise TRUSTWORTHY for the sending database, if it is not on and the target is in the same instance."""
     return server_remedies.trust_initiator(status, status.find_target(), _UNTRUSTED) or say_at_target(status)

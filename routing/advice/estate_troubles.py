@@ -16,7 +16,6 @@ from routing.advice.queue_remedies import find_failures, read_queue, turn_on, un
 from routing.advice.remedy import (
     Confidence,
     EstateTrouble,
-    Remedy,
     RemedyPlace,
     TroubleKind,
     ready,
@@ -40,8 +39,29 @@ from routing.terms import MSDB, SYSTEM_DATABASES
 
 _WITHOUT_CONNECT = re.compile(r"login '([^']+)' does not have CONNECT permission", re.IGNORECASE)
 _OF_KEY = re.compile(r"master key in the database '([^']+)'")
-_GONE = ("-8490", "-8470")
-"""Codes of a query notification whose service is gone: it does not exist, or was dropped."""
+# What codes say of a query notification: its service does not exist, was dropped, or refuses SQL Server.
+_NOTIFICATIONS: tuple[tuple[tuple[str, ...], TroubleKind, str, str, tuple[str, ...], tuple[str, ...]], ...] = (
+    (
+        ("-8490", "-8470"),
+        TroubleKind.CLIENTS_GONE,
+        "to clients that are gone",
+        "that no longer exist, because their clients have ended.",
+        (
+            "No message is lost that anybody waits for: SQL Server has ended these dialogs itself.",
+            "Do not create the services.",
+            CLIENT_ACTION,
+        ),
+        (),
+    ),
+    (
+        ("-8494",),
+        TroubleKind.LOGIN_REFUSED,
+        "that the service refuses",
+        "to which it has no permission to send.",
+        ("Grant SEND on the service in the text to guest, or let the user of the query own it.",),
+        ("GRANT SEND ON SERVICE::[<service>] TO [guest];",),
+    ),
+)
 _USE_AGAIN = (
     "Let the programs on both sides run END CONVERSATION when a dialog is done.",
     "Let senders use a dialog again, or give BEGIN DIALOG a LIFETIME.",
@@ -71,7 +91,7 @@ def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
         *report_left(left, MANY_OPEN, MANY),
         *_refused_logins(server),
         *find_transport_errors(server),
-        *_lost_clients(server),
+        *_refused_notifications(server),
         *_closed_keys(server),
         *_shared_ports(server),
     ]
@@ -325,29 +345,21 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
             yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, remedy)
 
 
-def _lost_clients(server: ServerEvidence) -> Iterator[EstateTrouble]:
-    """Yield the instances with query notifications to lost clients in their error log."""
+def _refused_notifications(server: ServerEvidence) -> Iterator[EstateTrouble]:
+    """Yield the instances with query notifications in their error log whose service is gone, or refuses them."""
     for instance in server.logging_instances:
-        lines = [
-            line
-            for line in server.log_lines(instance, "query notification dialog")
-            if any(code in line for code in _GONE)
-        ]
-        if not lines:
-            continue
-        cause = (
-            f"{named(instance)} sends query notifications (SqlDependency) to services that no longer exist,"
-            " because their clients have ended."
-        )
-        actions = (
-            quote_log(instance, lines[0]),
-            "No message is lost that anybody waits for: SQL Server has ended these dialogs itself.",
-            "Do not create the services.",
-            CLIENT_ACTION,
-        )
-        remedy = Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.LIKELY)
-        what = f"{count(len(lines), 'query notification')} to clients that are gone"
-        yield EstateTrouble(TroubleKind.CLIENTS_GONE, what, len(lines), remedy)
+        lines = server.log_lines(instance, "query notification dialog")
+        for codes, kind, subject, cause, actions, statement in _NOTIFICATIONS:
+            refused = [line for line in lines if any(code in line for code in codes)]
+            if refused:
+                sender = f"{named(instance)} sends query notifications (SqlDependency) to services {cause}"
+                logged = (quote_log(instance, refused[0]), *actions)
+                likely = Confidence.LIKELY
+                remedy = to_fill_in(RemedyPlace(instance), sender, logged, *statement, confidence=likely)
+                what = f"{count(len(refused), 'query notification')} {subject}"
+                yield EstateTrouble(
+                    kind, what, len(refused), remedy if statement else replace(remedy, statement=None)
+                )
 
 
 def _closed_keys(server: ServerEvidence) -> Iterator[EstateTrouble]:

@@ -221,11 +221,15 @@ def _find_login(status: ReportedStatus) -> str | None:
     return with_domain[0] if with_domain else None
 
 
+def _renew_certificate(status: ReportedStatus) -> Remedy | None:
+    return handshake_remedies.renew_peer_certificate(status) or handshake_remedies.renew_own_certificate(status)
+
+
 _REFUSALS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy | None]] = {
     StatusTrouble.NO_CONNECT: grant_connect,
     StatusTrouble.NO_ENDPOINT_CERTIFICATE: handshake_remedies.install_certificate,
-    StatusTrouble.CERTIFICATE_EXPIRED: handshake_remedies.renew_peer_certificate,
-    StatusTrouble.CERTIFICATE_NOT_YET_VALID: handshake_remedies.renew_peer_certificate,
+    StatusTrouble.CERTIFICATE_EXPIRED: _renew_certificate,
+    StatusTrouble.CERTIFICATE_NOT_YET_VALID: _renew_certificate,
     StatusTrouble.HANDSHAKE_FAILED: explain_logon,
 }
 """What the error log of the other side may say of a connection, with its remedies."""

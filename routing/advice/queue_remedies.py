@@ -33,6 +33,8 @@ _NO_ACCESS = ("is not able to access the database", "is not trusted")
 _NO_USER, _NO_PROCEDURE = "Cannot execute as the user", "Could not find stored procedure"
 _ACTIVATED, _NOTIFIED, _INACTIVE, _RECEIVING = "activated proc", "NOTIFIED", "INACTIVE", "RECEIVES_OCCURRING"
 _OUTSIDE = "externalactivator"
+_NOT_PERMITTED = ("permission", "denied")
+_LEAVES = "A procedure that uses another database needs a signature with a certificate, or TRUSTWORTHY here."
 MANY_MESSAGES = 100_000
 """So many messages in a queue that is read are worth a look."""
 
@@ -158,8 +160,11 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
         cause = f"{holds}, and procedure {procedure} fails when the queue starts it."
         actions = (
             quote_log(target.instance, lines[0]),
-            f"Give {procedure}{runs_as} the permission that is missing, or correct its code.",
-            "A procedure that uses another database needs a signature with a certificate, or TRUSTWORTHY here.",
+            *(
+                (f"Give {procedure}{runs_as} the permission that is missing.", _LEAVES)
+                if any(words in lines[0] for words in _NOT_PERMITTED)
+                else (f"Correct the code of {procedure}{runs_as}, or what it uses: the line says why it fails.",)
+            ),
         )
     else:
         cause = f"{holds}; the queue has started procedure {procedure}, and the procedure receives nothing."

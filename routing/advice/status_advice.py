@@ -41,7 +41,6 @@ _OF_ONE_DIALOG = (StatusTrouble.LIFETIME_OVER, StatusTrouble.KEY_LOST, StatusTro
 _SAID_THERE = (
     *(StatusTrouble.TARGET_FULL, StatusTrouble.TARGET_DAMAGED, StatusTrouble.NO_MEMORY, StatusTrouble.LICENSE),
     *(StatusTrouble.TARGET_EXCEPTION, StatusTrouble.CONTRACT_NOT_TAKEN, StatusTrouble.MESSAGE_REFUSED),
-    StatusTrouble.USER_NOT_VALID,
 )
 _NOT_FOUND = (
     *(StatusTrouble.NO_ROUTE, StatusTrouble.SERVICE_NOT_HERE, StatusTrouble.BROKER_NOT_HERE),
@@ -53,8 +52,8 @@ _AT_TARGET = (
     StatusTrouble.NOT_TAKEN_THERE,
 )
 """The troubles of a database that a secondary replica may have instead of the primary."""
-_SHOWN_BY_PATHS = (StatusTrouble.NOT_TAKEN_THERE, StatusTrouble.ID_DIFFERS)
-"""What a destination lacks, which a failing path shows as well."""
+_SHOWN_BY_PATHS = (StatusTrouble.NOT_TAKEN_THERE, StatusTrouble.ID_DIFFERS, StatusTrouble.SENT_AGAIN)
+"""What a failing path shows as well: a destination that lacks something, or no way back."""
 EXPORT_AGAIN = (
     "If the status stays, SQL Server routes differently than these exports say: export the routes of the sending"
     " database and of msdb, sys.databases and sys.services again, all at one time, and compare."
@@ -168,6 +167,7 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.NO_ENDPOINT_CERTIFICATE: connection_advice.renew_endpoint_certificate,
     StatusTrouble.NO_BINDING: dialog_remedies.bind_user,
     StatusTrouble.OWNER_NOT_VALID: connection_advice.give_owner,
+    StatusTrouble.USER_NOT_VALID: connection_advice.mend_user,
     StatusTrouble.NOT_TRUSTED: connection_advice.trust_sender,
     StatusTrouble.MASTER_KEY_CLOSED: connection_advice.open_master_key,
     StatusTrouble.NO_SESSION_KEY: connection_advice.open_master_key,

@@ -265,6 +265,13 @@ def test_a_status_shows_why_a_certificate_is_refused(status: str, expected: str,
     assert ("clock" in remedy.text) is (status == "not yet valid")
 
 
+def test_the_other_sides_own_certificate_has_expired_by_its_log(tmp_path: Path) -> None:
+    own = "The certificate used by this endpoint was not found: Certificate expired. State 85."
+    remedy = connecting(tmp_path, CLOSED, 9757, **log(refused(f"Connection handshake failed. {own}")))
+    assert remedy.place == ("STOCK", "master")
+    assert "ALTER ENDPOINT [STOCK Broker]" in (remedy.statement or "")
+
+
 def test_a_certificate_without_its_private_key(tmp_path: Path) -> None:
     bare = certificate("ShopCert", pvt_key_encryption_type_desc="NO_PRIVATE_KEY")
     text = "The certificate used by this endpoint was not found: Private key not found. State 87."
@@ -317,14 +324,25 @@ def test_the_certificate_of_a_dialog_belongs_to_dbo(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("principal", [5, 6])
-def test_the_certificate_of_a_dialog_is_disabled(tmp_path: Path, principal: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "words", "option"),
+    [
+        (
+            9733,
+            "no private key for the security certificate bound to",
+            "PRIVATE KEY (FILE = N'<file>', DECRYPTION",
+        ),
+        (9737, "password protected", "PRIVATE KEY (DECRYPTION BY PASSWORD"),
+        (9767, "has been disabled for use with BEGIN DIALOG", "ACTIVE FOR BEGIN_DIALOG = ON;"),
+    ],
+)
+def test_the_certificate_of_a_dialog_is_altered(
+    number: int, words: str, option: str, principal: int, tmp_path: Path
+) -> None:
     owned = certificate("Shop]Cert", principal_id=principal, user_name="ShopUser")
-    status = (
-        "The security certificate bound to database principal (Id: 5) has been disabled for use with BEGIN DIALOG."
-    )
-    shop(tmp_path, status, 9767, routes=AWAY, certificates={"Orders": [owned]})
+    shop(tmp_path, f"{words} … (Id: 5)", number, routes=AWAY, certificates={"Orders": [owned]})
     name = "[Shop]]Cert]" if principal == 5 else "[<certificate>]"
-    line = f"ALTER CERTIFICATE {name} WITH ACTIVE FOR BEGIN_DIALOG = ON;"
+    line = f"ALTER CERTIFICATE {name} WITH {option}"
     assert line in (only_remedy(tmp_path).statement or "")
 
 
@@ -1053,6 +1071,40 @@ def test_endpoints_are_ended_by_the_side_that_keeps_them(state: str, cleanup: bo
     assert ("acknowledgement" in leak.remedy.text) is cleanup
 
 
+@pytest.mark.parametrize(
+    ("line", "is_permission"),
+    [
+        ("INSERT failed because the following SET options have incorrect settings: 'QUOTED_IDENTIFIER'.", False),
+        ("Uncommittable transaction is detected at the end of the batch.", False),
+        ("VIEW SERVER STATE permission was denied on object 'server'.", True),
+    ],
+)
+def test_only_a_refused_procedure_gets_words_on_permissions(
+    line: str, is_permission: bool, tmp_path: Path
+) -> None:
+    services = {"msdb": [], "Orders": [{"name": "//orders", "service_id": 7, "service_queue_id": 70}]}
+    views: dict[str, Any] = {"services": services, "service_queues": {"Orders": [{**QUEUE, "messages": 3}]}}
+    said = f"The activated proc '[dbo].[read]' running on queue 'Orders.dbo.StockQueue' output the following: '{line}'"
+    whole_shop(tmp_path, [], **views, **log(said))
+    [trouble] = check([str(tmp_path)]).troubles
+    assert ("TRUSTWORTHY" in trouble.remedy.text) is is_permission
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_a_user_without_a_token_may_be_the_owner_of_the_target(is_lost: bool, tmp_path: Path) -> None:
+    shop(tmp_path, "Could not create user token for user 1 in database 5.", 28020, routes=AWAY)
+    target(tmp_path, **stored(owner_sid="0x0105", owner_is_known=int(not is_lost)))
+    remedy = only_remedy(tmp_path)
+    assert ("ALTER AUTHORIZATION ON DATABASE::[Stock] TO [sa];" in (remedy.statement or "")) is is_lost
+
+
+def test_a_duplicate_comes_of_the_missing_way_back(tmp_path: Path) -> None:
+    status = "This message could not be delivered because it is a duplicate."
+    shop(tmp_path, status, 11218, routes=AWAY)
+    target(tmp_path, routes={"msdb": [route("AutoCreatedLocal")], "Stock": [route("AutoCreatedLocal")]})
+    assert "No acknowledgement comes back" in only_remedy(tmp_path).cause
+
+
 def test_the_broker_of_msdb_is_off(tmp_path: Path) -> None:
     databases = [database("msdb", "d4d4d4d4", 4, is_enabled=0), database("Orders", "0c0c0c0c")]
     whole_shop(tmp_path, [], databases=databases)
@@ -1661,7 +1713,15 @@ def test_forwarding_is_enabled_on_the_exported_endpoint(tmp_path: Path) -> None:
     assert "ALTER ENDPOINT [HUB Broker] FOR SERVICE_BROKER (MESSAGE" in (only_remedy(tmp_path).statement or "")
 
 
-@pytest.mark.parametrize(("code", "count"), [("-8490", 2), ("-8470", 2), ("-8494", None)])
+def test_query_notifications_that_the_service_refuses(tmp_path: Path) -> None:
+    line = "The query notification dialog on conversation handle '{A}.' closed due to … <Code>-8494</Code> …"
+    whole_shop(tmp_path, [], **log(line))
+    [trouble] = check([str(tmp_path)]).troubles
+    assert trouble.kind is TroubleKind.LOGIN_REFUSED
+    assert "GRANT SEND ON SERVICE::[<service>] TO [guest];" in (trouble.remedy.statement or "")
+
+
+@pytest.mark.parametrize(("code", "count"), [("-8490", 2), ("-8470", 2), ("-8489", None)])
 def test_query_notifications_to_clients_that_are_gone(code: str, count: int | None, tmp_path: Path) -> None:
     line = f"The query notification dialog on conversation handle '{{A}}.' closed due to … <Code>{code}</Code> …"
     whole_shop(tmp_path, [], **log(line, line, "The query notification dialog is …"))
