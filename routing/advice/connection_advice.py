@@ -54,6 +54,7 @@ _NEW_ENDPOINT = ("Create an endpoint there with STATE = STARTED.",)
 _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
 _BOTH_SIDES = "Do this on both sides."
 _SINGLE_USER_SENDER, _SINGLE_USER_MSDB, _MIRRORED = 28075, 9790, 28018
+_GOES_OFF = "a poison message turns it off again. Find the cause in the program that receives from it."
 _AWAY = "The messages are for another instance."
 _COMPARE = "The exports show this. The text itself could not be read here: compare it."
 _NO_ACCOUNT = 15404
@@ -365,6 +366,12 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
     off = None if exported is None else turn_on(status.server, place, exported, status.service)
     if off is not None:
         return off
+    times = [status.server.exported_at(instance) for instance in (status.instance, place.instance)]
+    is_on = exported is not None and exported.is_receiving and exported.is_enqueueing
+    if exported is not None and is_on and None not in times and times == sorted(times, key=str):
+        cause = f"Queue {named(exported.name)} was off at the last attempt, and is on by this export."
+        actions = ("Wait: SQL Server tries again by itself.", f"If the status stays: {_GOES_OFF}")
+        return Remedy(place, cause, actions, confidence=Confidence.LIKELY)
     actions = (*entry.actions, f"The queue is in {named(place.database)}.")
     line = f"ALTER QUEUE {(exported and name_queue(exported)) or queue} WITH STATUS = ON;"
     return ready(place, entry.cause, actions, line, risk=QUEUE_RISK, confidence=Confidence.LIKELY)
@@ -490,7 +497,7 @@ def open_target(status: ReportedStatus) -> Remedy:
     """Return the statement that opens the target's database, if the export shows why it is closed."""
     place = status.find_target()
     if place is None or place.database is None:
-        return _open_holder(status) or say(status)
+        return server_remedies.lead_to_partner(status) or _open_holder(status) or say(status)
     return (
         _look_at_target(status)
         or server_remedies.leave_secondary(status, place)

@@ -31,6 +31,7 @@ _OWNER = '"dbo"'
 _SYSTEM_LOGIN = re.compile(r"##MS_\w+##", re.ASCII)
 _NO_ACCESS = ("is not able to access the database", "is not trusted")
 _NO_USER, _NO_PROCEDURE = "Cannot execute as the user", "Could not find stored procedure"
+_DROPPED = "DROPPED"
 _ACTIVATED, _NOTIFIED, _INACTIVE, _RECEIVING = "activated proc", "NOTIFIED", "INACTIVE", "RECEIVES_OCCURRING"
 _OUTSIDE = "externalactivator"
 _NOT_PERMITTED = ("permission", "denied")
@@ -147,7 +148,7 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
         acting = _mend_context(server, target, queue, lines[0])
         if acting is not None:
             return acting
-    if not lines and queue.waiting is not None and queue.monitor is None:
+    if not lines and queue.waiting is not None and queue.monitor in (None, _DROPPED):
         why = f"{holds}, its activation is on, and no queue monitor watches it to start {procedure}."
         action = "Turn the activation off and on, which makes a new queue monitor."
         switch = (_alter(queue, f"ACTIVATION (STATUS = {state})") for state in ("OFF", "ON"))

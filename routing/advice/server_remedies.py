@@ -192,11 +192,13 @@ def lead_to_partner(status: ReportedStatus) -> Remedy | None:
         return None
     facts = None if target is None else status.server.database(target.name, holder.name)
     is_mirror = facts is not None and facts.mirroring_role == "MIRROR" and route.service == status.service
-    if not is_mirror and (broker is None or route.broker != broker):
+    is_closed = status.trouble is StatusTrouble.TARGET_DATABASE_CLOSED
+    if not is_mirror and (is_closed or broker is None or route.broker != broker):
         return None
+    fails = "The mirror of the database is" if is_closed else "Nothing answers"
     same_broker = "" if broker is None else " with the same broker instance"
     cause = (
-        f"Nothing answers at {named(status.address)}, and {named(holder.name)} of {named(partner)} holds service"
+        f"{fails} at {named(status.address)}, and {named(holder.name)} of {named(partner)} holds service"
         f" {named(status.service)}{same_broker}: the database has failed over to it."
     )
     check = f"Check that {named(partner)} is the principal now, and that the sending server reaches its port."

@@ -1084,10 +1084,56 @@ def test_only_a_refused_procedure_gets_words_on_permissions(
 ) -> None:
     services = {"msdb": [], "Orders": [{"name": "//orders", "service_id": 7, "service_queue_id": 70}]}
     views: dict[str, Any] = {"services": services, "service_queues": {"Orders": [{**QUEUE, "messages": 3}]}}
-    said = f"The activated proc '[dbo].[read]' running on queue 'Orders.dbo.StockQueue' output the following: '{line}'"
+    said = f"The activated proc '[dbo].[read]' running on queue 'Orders.dbo.StockQueue' output: '{line}'"
     whole_shop(tmp_path, [], **views, **log(said))
     [trouble] = check([str(tmp_path)]).troubles
     assert ("TRUSTWORTHY" in trouble.remedy.text) is is_permission
+
+
+@pytest.mark.parametrize(("at", "is_on"), [("2026-01-05T18:00:00Z", True), ("2026-01-05T17:00:00Z", False)])
+def test_a_queue_that_is_on_by_now_is_not_turned_on(at: str, is_on: bool, tmp_path: Path) -> None:
+    shop(tmp_path, 'The service queue "StockQueue" is currently disabled.', 9617, routes=AWAY)
+    target(tmp_path, at=at, service_queues={"Stock": [QUEUE]})
+    remedy = only_remedy(tmp_path)
+    assert ("is on by this export" in remedy.cause) is (remedy.statement is None) is is_on
+
+
+def test_a_mirror_without_services_leads_to_both_partners(tmp_path: Path) -> None:
+    shop(tmp_path, "The database is a replica of a mirrored database.", 28018, routes=AWAY)
+    mirror = {"mirroring_role_desc": "MIRROR", "mirroring_partner_instance": "STOCK2", "database_id": 5}
+    target(tmp_path, database_mirroring=[mirror], services={"msdb": []}, **stored(state_desc="RESTORING"))
+    target(tmp_path, "STOCK2", database_mirroring=[{**mirror, "mirroring_role_desc": "PRINCIPAL"}])
+    remedy = only_remedy(tmp_path)
+    assert remedy.cause.startswith("The mirror of the database is at 'TCP://stock:4022'")
+    assert "MIRROR_ADDRESS = N'tcp://STOCK2:4022';" in (remedy.statement or "")
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_target_that_lacks_the_certificate_of_the_sender(is_known: bool, tmp_path: Path) -> None:
+    binding = {"name": "b", "remote_service_name": "//stock", "user_name": "StockUser"}
+    own, copied = (
+        {"pvt_key_encryption_type_desc": kind} for kind in ("ENCRYPTED_BY_MASTER_KEY", "NO_PRIVATE_KEY")
+    )
+    certificates = {"Orders": [certificate("ShopCert", user_name="dbo", **own)]}
+    copies = [certificate("ShopCert", user_name="ShopUser", **copied)] if is_known else []
+    sending = {"class_desc": "SERVICE", "permission_name": "SEND", "object_name": "//stock", "state_desc": "GRANT"}
+    shop(tmp_path, routes=AWAY, remote_service_bindings={"Orders": [binding]}, certificates=certificates)
+    grants = {"Stock": [{**sending, "grantee_name": "ShopUser"}]}
+    held = {"Stock": [*copies, certificate("StockCert", user_name="dbo", **own)]}
+    target(tmp_path, certificates=held, database_permissions=grants, conversation_endpoints={"Stock": []})
+    statement = only_remedy(tmp_path).statement or ""
+    assert ("CREATE CERTIFICATE [ShopCert] AUTHORIZATION [ShopUser] FROM FILE" in statement) is not is_known
+
+
+@pytest.mark.parametrize("state", ["DROPPED", None])
+def test_a_queue_without_a_monitor_is_activated_again(state: str | None, tmp_path: Path) -> None:
+    services = {"msdb": [], "Orders": [{"name": "//orders", "service_id": 7, "service_queue_id": 70}]}
+    other = {"database_id": 5, "queue_id": 71, "tasks_waiting": 0}
+    views: dict[str, Any] = {"services": services, "service_queues": {"Orders": [{**QUEUE, "messages": 3}]}}
+    views["dm_broker_queue_monitors"] = [other if state is None else {**other, "queue_id": 70, "state": state}]
+    whole_shop(tmp_path, [], **views)
+    [trouble] = check([str(tmp_path)]).troubles
+    assert "ACTIVATION (STATUS = OFF);" in (trouble.remedy.statement or "")
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
