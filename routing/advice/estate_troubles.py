@@ -13,14 +13,7 @@ from routing.advice.client_services import CLIENT_ACTION, HABITS, LeftClients, f
 from routing.advice.database_remedies import open_key
 from routing.advice.login_remedies import is_anonymous, risk_of_connect, unite_accounts
 from routing.advice.queue_remedies import find_failures, read_queue, turn_on, unlock_queue
-from routing.advice.remedy import (
-    Confidence,
-    EstateTrouble,
-    RemedyPlace,
-    TroubleKind,
-    ready,
-    to_fill_in,
-)
+from routing.advice.remedy import Confidence, EstateTrouble, Remedy, RemedyPlace, TroubleKind, ready, to_fill_in
 from routing.advice.server_remedies import ANOTHER_PORT, alter_endpoint, free_endpoint
 from routing.advice.service_remedies import count_losses
 from routing.advice.status_meanings import StatusTrouble
@@ -39,29 +32,19 @@ from routing.terms import MSDB, SYSTEM_DATABASES
 
 _WITHOUT_CONNECT = re.compile(r"login '([^']+)' does not have CONNECT permission", re.IGNORECASE)
 _OF_KEY = re.compile(r"master key in the database '([^']+)'")
-# What codes say of a query notification: its service does not exist, was dropped, or refuses SQL Server.
-_NOTIFICATIONS: tuple[tuple[tuple[str, ...], TroubleKind, str, str, tuple[str, ...], tuple[str, ...]], ...] = (
+_NOTIFICATIONS = (
     (
-        ("-8490", "-8470"),
-        TroubleKind.CLIENTS_GONE,
-        "to clients that are gone",
-        "that no longer exist, because their clients have ended.",
-        (
-            "No message is lost that anybody waits for: SQL Server has ended these dialogs itself.",
-            "Do not create the services.",
-            CLIENT_ACTION,
-        ),
-        (),
+        *(("-8490", "-8470"), TroubleKind.CLIENTS_GONE),
+        "to clients that have ended, whose services no longer exist",
+        "No message is lost that anybody waits for, and these dialogs have ended: do not create the services.",
     ),
     (
-        ("-8494",),
-        TroubleKind.LOGIN_REFUSED,
-        "that the service refuses",
-        "to which it has no permission to send.",
-        ("Grant SEND on the service in the text to guest, or let the user of the query own it.",),
-        ("GRANT SEND ON SERVICE::[<service>] TO [guest];",),
+        *(("-8494",), TroubleKind.LOGIN_REFUSED),
+        "to services to which it has no permission to send",
+        "Let the user of the query own the service, or run GRANT SEND ON SERVICE::[<service>] TO [guest].",
     ),
 )
+"""Codes of a query notification that failed, the kind of trouble, where it was sent, and what to do."""
 _USE_AGAIN = (
     "Let the programs on both sides run END CONVERSATION when a dialog is done.",
     "Let senders use a dialog again, or give BEGIN DIALOG a LIFETIME.",
@@ -349,17 +332,14 @@ def _refused_notifications(server: ServerEvidence) -> Iterator[EstateTrouble]:
     """Yield the instances with query notifications in their error log whose service is gone, or refuses them."""
     for instance in server.logging_instances:
         lines = server.log_lines(instance, "query notification dialog")
-        for codes, kind, subject, cause, actions, statement in _NOTIFICATIONS:
-            refused = [line for line in lines if any(code in line for code in codes)]
-            if refused:
-                sender = f"{named(instance)} sends query notifications (SqlDependency) to services {cause}"
-                logged = (quote_log(instance, refused[0]), *actions)
-                likely = Confidence.LIKELY
-                remedy = to_fill_in(RemedyPlace(instance), sender, logged, *statement, confidence=likely)
-                what = f"{count(len(refused), 'query notification')} {subject}"
-                yield EstateTrouble(
-                    kind, what, len(refused), remedy if statement else replace(remedy, statement=None)
-                )
+        for codes, kind, sent_to, action in _NOTIFICATIONS:
+            failed = [line for line in lines if any(code in line for code in codes)]
+            if failed:
+                cause = f"{named(instance)} sends query notifications (SqlDependency) {sent_to}."
+                actions = (quote_log(instance, failed[0]), action, CLIENT_ACTION)
+                remedy = Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.LIKELY)
+                what = f"{count(len(failed), 'query notification')} {sent_to}"
+                yield EstateTrouble(kind, what, len(failed), remedy)
 
 
 def _closed_keys(server: ServerEvidence) -> Iterator[EstateTrouble]:

@@ -98,17 +98,10 @@ REASONS: Mapping[Reason, TroubleEntry] = {
         "If the message does not arrive, look at the target queue: it may be disabled, or a poison message may"
         " block it.",
     ),
-    Reason.NETWORK_ADDRESS: _entry(
-        "A route leads to a network address.",
-        *_CONNECTION,
-    ),
-    Reason.MIRROR_ADDRESS: _entry(
-        "A route leads to an address and its mirror.",
-        *_CONNECTION,
-    ),
+    Reason.NETWORK_ADDRESS: _entry("A route leads to a network address.", *_CONNECTION),
+    Reason.MIRROR_ADDRESS: _entry("A route leads to an address and its mirror.", *_CONNECTION),
     Reason.TRANSPORT_ADDRESS: _entry(
-        "A TRANSPORT route leads to the address in the service's name.",
-        *_CONNECTION,
+        "A TRANSPORT route leads to the address in the service's name.", *_CONNECTION
     ),
     Reason.ROUTE_REQUESTED: _ROUTE_REQUESTED,
     Reason.NO_ROUTE: _entry(
@@ -133,8 +126,7 @@ REASONS: Mapping[Reason, TroubleEntry] = {
     ),
     Reason.FORWARDING_DISABLED: _FORWARDING_OFF,
     Reason.HOP_LIMIT: _entry(
-        "The message has no hops left.",
-        "Look for forwarders that send messages in a circle, or raise the limit.",
+        "The message has no hops left.", "Look for forwarders that send messages in a circle, or raise the limit."
     ),
     Reason.ROUTING_LOOP: _entry(
         "A route leads back to the instance that the message comes from.",
@@ -161,14 +153,10 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     StatusTrouble.BROKER_NOT_HERE: _BROKER_NOT_HERE,
     StatusTrouble.FORWARDING_OFF: _FORWARDING_OFF,
     StatusTrouble.SENDER_BROKER_OFF: _entry(
-        "The broker of the sending database is off.",
-        "Enable it with ENABLE_BROKER.",
-        risk=ENABLE_RISK,
+        "The broker of the sending database is off.", "Enable it with ENABLE_BROKER.", risk=ENABLE_RISK
     ),
     StatusTrouble.MSDB_BROKER_OFF: _entry(
-        "The broker of msdb is off.",
-        "Enable it with ENABLE_BROKER.",
-        risk=ENABLE_RISK,
+        "The broker of msdb is off.", "Enable it with ENABLE_BROKER.", risk=ENABLE_RISK
     ),
     StatusTrouble.PASSING: _entry(
         "SQL Server could not route at that moment: it was starting, in single-user mode, or its routes were"
@@ -186,8 +174,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         risk="The endpoint opens its port to the network.",
     ),
     StatusTrouble.BAD_ADDRESS: _entry(
-        "The address of the route is invalid.",
-        "Correct it: the form is TCP://HOST:PORT.",
+        "The address of the route is invalid.", "Correct it: the form is TCP://HOST:PORT."
     ),
     StatusTrouble.NAME_NOT_RESOLVED: _entry(
         "The sending server cannot resolve the host name in the route's address.",
@@ -295,8 +282,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Then turn the queue on.",
     ),
     StatusTrouble.QUEUE_BUSY: _entry(
-        "The target queue is busy.",
-        "Wait: the queue takes the message when it can.",
+        "The target queue is busy.", "Wait: the queue takes the message when it can."
     ),
     StatusTrouble.TARGET_BROKER_OFF: _entry(
         "The broker of the target's database is off, or the database is not online.",
@@ -314,12 +300,10 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Then wait: SQL Server tries again by itself.",
     ),
     StatusTrouble.TARGET_DAMAGED: _entry(
-        "Pages of the target's database are damaged.",
-        "Run DBCC CHECKDB there, and restore from a backup.",
+        "Pages of the target's database are damaged.", "Run DBCC CHECKDB there, and restore from a backup."
     ),
     StatusTrouble.NO_MEMORY: _entry(
-        "The target's instance has too little memory.",
-        "Raise max server memory there, or stop other work.",
+        "The target's instance has too little memory.", "Raise max server memory there, or stop other work."
     ),
     StatusTrouble.TARGET_EXCEPTION: _entry(
         "An exception at the target queue holds the message back.",
@@ -405,8 +389,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Correct the statement: no message has this status.",
     ),
     StatusTrouble.OTHER_NUMBER: _entry(
-        "The meaning of this number is not known here.",
-        "Look it up in sys.messages, and read the whole text.",
+        "The meaning of this number is not known here.", "Look it up in sys.messages, and read the whole text."
     ),
     StatusTrouble.UNREAD: _entry(
         "This text could not be read: it is in another language than English, or unknown here, and may report any"

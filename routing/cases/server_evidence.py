@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from operator import itemgetter
 from typing import NamedTuple
 
 from routing.cases.server_facts import (
@@ -46,6 +47,13 @@ MANAGED_INSTANCE = 8
 _WITHOUT_BROKER = (5, 6, 11)
 """The engine editions of Azure SQL Database and Azure Synapse."""
 _KEPT = ("databases", "routes", "service_broker_endpoints", "tcp_endpoints", "services", *TELLS)
+_OF_DATABASE = itemgetter(
+    "is_trustworthy_on", "is_read_only", "state_desc", "user_access_desc", "group_database_id"
+)
+_OF_BROKER = itemgetter(
+    *("is_broker_enabled", "is_master_key_encrypted_by_server", "is_in_standby", "source_database_id"),
+    "owner_name",
+)
 _ALGORITHMS = frozenset(["NONE", "RC4", "AES"])
 
 
@@ -409,24 +417,10 @@ class ServerEvidence:
             is_owner_known = row["owner_is_known"]
             if is_owner_known is None and row["instance_name"] in with_owners:
                 is_owner_known = row["owner_name"] is not None
-            facts[row["instance_name"], collated(row["name"])] = DatabaseFacts(
-                row["name"],
-                row["owner_sid"],
-                is_owner_known,
-                row["is_trustworthy_on"],
-                row["is_read_only"],
-                row["state_desc"],
-                row["user_access_desc"],
-                row["group_database_id"],
-                mirror.get("mirroring_role_desc"),
-                mirror.get("mirroring_partner_instance"),
-                is_readable(row),
-                row["is_broker_enabled"],
-                row["is_master_key_encrypted_by_server"],
-                row["is_in_standby"],
-                row["source_database_id"],
-                row["owner_name"],
-            )
+            known = row["name"], row["owner_sid"], is_owner_known, *_OF_DATABASE(row)
+            role = mirror.get("mirroring_role_desc"), mirror.get("mirroring_partner_instance")
+            place = row["instance_name"], collated(row["name"])
+            facts[place] = DatabaseFacts._make((*known, *role, is_readable(row), *_OF_BROKER(row)))
         return facts
 
     @cached_property

@@ -37,9 +37,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     add_config(command)
     add_question(command)
     command.add_argument(
-        "--at",
-        metavar="TIME",
-        help="decide as of this time (ISO 8601; default for a described message: now)",
+        "--at", metavar="TIME", help="decide as of this time (ISO 8601; default for a described message: now)"
     )
 
 

@@ -53,9 +53,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         example="sbroute import queries > queries.sql",
     )
     queries.add_argument(
-        "--events",
-        action="store_true",
-        help="print the scripts that record and read the broker's events",
+        "--events", action="store_true", help="print the scripts that record and read the broker's events"
     )
     add_script_options(queries)
 
@@ -108,9 +106,7 @@ def _add_tsql(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
     shared_arguments.add_encoding(of_scripts)
     add_variables(of_scripts)
     of_scripts.add_argument(
-        "--snapshot",
-        action="store_true",
-        help="close the other routes of the databases in the scripts",
+        "--snapshot", action="store_true", help="close the other routes of the databases in the scripts"
     )
     _add_unfinished(kind)
 

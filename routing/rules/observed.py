@@ -157,10 +157,7 @@ TABLE = (
     ),
     # Numbers that may have the same cause as a reason.
     AgreementLine(
-        (9761,),
-        (Reason.ROUTE_REQUESTED,),
-        _COMPATIBLE,
-        "A request was made, and its conversation failed.",
+        (9761,), (Reason.ROUTE_REQUESTED,), _COMPATIBLE, "A request was made, and its conversation failed."
     ),
     AgreementLine(
         BY_REQUEST,

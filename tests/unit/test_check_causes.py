@@ -1764,7 +1764,7 @@ def test_query_notifications_that_the_service_refuses(tmp_path: Path) -> None:
     whole_shop(tmp_path, [], **log(line))
     [trouble] = check([str(tmp_path)]).troubles
     assert trouble.kind is TroubleKind.LOGIN_REFUSED
-    assert "GRANT SEND ON SERVICE::[<service>] TO [guest];" in (trouble.remedy.statement or "")
+    assert "GRANT SEND ON SERVICE::[<service>] TO [guest]" in trouble.remedy.text
 
 
 @pytest.mark.parametrize(("code", "count"), [("-8490", 2), ("-8470", 2), ("-8489", None)])

@@ -261,10 +261,7 @@ _NO_QUEUE = "It is not known whether messages wait, since no transmission queue 
 
 
 def state_answer(
-    problems: Sequence[MessageProblem],
-    total: int | None,
-    log: ReadLog,
-    troubles: Sequence[EstateTrouble] = (),
+    problems: Sequence[MessageProblem], total: int | None, log: ReadLog, troubles: Sequence[EstateTrouble] = ()
 ) -> str:
     """State in one line how many of all messages are stuck, and what else is wrong.
 
