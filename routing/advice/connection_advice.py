@@ -54,7 +54,7 @@ _NEW_ENDPOINT = ("Create an endpoint there with STATE = STARTED.",)
 _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
 _BOTH_SIDES = "Do this on both sides."
 _SINGLE_USER_SENDER, _SINGLE_USER_MSDB, _MIRRORED = 28075, 9790, 28018
-_GOES_OFF = "a poison message turns it off again. Find the cause in the program that receives from it."
+_GOES_OFF = "If the status stays, a poison message turns it off again: look at the program that receives from it."
 _AWAY = "The messages are for another instance."
 _COMPARE = "The exports show this. The text itself could not be read here: compare it."
 _NO_ACCOUNT = 15404
@@ -370,7 +370,7 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
     is_on = exported is not None and exported.is_receiving and exported.is_enqueueing
     if exported is not None and is_on and None not in times and times == sorted(times, key=str):
         cause = f"Queue {named(exported.name)} was off at the last attempt, and is on by this export."
-        actions = ("Wait: SQL Server tries again by itself.", f"If the status stays: {_GOES_OFF}")
+        actions = ("Wait: SQL Server tries again by itself.", _GOES_OFF)
         return Remedy(place, cause, actions, confidence=Confidence.LIKELY)
     actions = (*entry.actions, f"The queue is in {named(place.database)}.")
     line = f"ALTER QUEUE {(exported and name_queue(exported)) or queue} WITH STATUS = ON;"
@@ -417,15 +417,12 @@ def give_owner(status: ReportedStatus) -> Remedy:
     return give_to_sa(place, cause, actions)
 
 
-def mend_user(status: ReportedStatus) -> Remedy:
-    """Advise on a user without a token at the target, which may be its database's lost owner."""
-    place = status.find_target()
-    return (None if place is None else own_database(status.server, place)) or say_at_target(status)
-
-
-def trust_sender(status: ReportedStatus) -> Remedy:
-    """Advise TRUSTWORTHY for the sending database, if it is not on and the target is in the same instance."""
-    return server_remedies.trust_initiator(status, status.find_target(), _UNTRUSTED) or say_at_target(status)
+def mend_sender(status: ReportedStatus) -> Remedy:
+    """Advise TRUSTWORTHY within one instance, or another owner of the target's database if it has lost its own."""
+    place, is_untrusted = status.find_target(), status.trouble is StatusTrouble.NOT_TRUSTED
+    shown = server_remedies.trust_initiator(status, place, _UNTRUSTED) if is_untrusted else None
+    shown = own_database(status.server, place) if place is not None and not is_untrusted else shown
+    return shown or say_at_target(status)
 
 
 def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:
