@@ -26,7 +26,7 @@ HABITS = {
     _TABLES: "Let programs call Stop or Dispose when they end.",
     _WMI: "Find the program that queries WMI for events of SQL Server, such as an alert of its Agent, or SCOM.",
 }
-"""What the programs that use a library should do."""
+"""The advice to programs that use a library."""
 CLIENT_ACTION = HABITS[_NOTIFICATIONS]
 _ACTIONS = {
     _NOTIFICATIONS: (

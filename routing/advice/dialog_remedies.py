@@ -45,7 +45,7 @@ _ALTERED: Mapping[int, tuple[str, str, str]] = {
         "ACTIVE FOR BEGIN_DIALOG = ON",
     ),
 }
-"""What a number says of the certificate of the dialog's user, what to do, and the option of ALTER CERTIFICATE."""
+"""The fault of the certificate of a dialog's user by number, the action, and the option of ALTER CERTIFICATE."""
 _NOT_ON_MANAGED = (
     "A dialog with encryption needs a remote service binding, which a Managed Instance does not support."
 )
@@ -65,7 +65,7 @@ def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
 
 
 def _alter(status: ReportedStatus) -> Remedy | None:
-    """Advise ALTER CERTIFICATE if the certificate of the user lacks what dialogs need."""
+    """Advise ALTER CERTIFICATE if dialogs cannot use the certificate of the user."""
     number = status.status_text.number
     if number is None or number not in _ALTERED:
         return None

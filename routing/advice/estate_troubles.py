@@ -44,7 +44,7 @@ _NOTIFICATIONS = (
         "Let the user of the query own the service, or run GRANT SEND ON SERVICE::[<service>] TO [guest].",
     ),
 )
-"""Codes of a query notification that failed, the kind of trouble, where it was sent, and what to do."""
+"""Codes of a query notification that failed, the kind of trouble, the services, and the action."""
 _USE_AGAIN = (
     "Let the programs on both sides run END CONVERSATION when a dialog is done.",
     "Let senders use a dialog again, or give BEGIN DIALOG a LIFETIME.",
@@ -186,7 +186,7 @@ def _report_open_dialogs(place: RemedyPlace, counts: list[EndpointCount]) -> Est
 
 
 def _advise_clients(counts: Iterable[EndpointCount]) -> tuple[str, ...]:
-    """Return what programs should do with each client library that the endpoints belong to."""
+    """Return the advice to programs on each client library that the endpoints belong to."""
     clients = (find_client(counted.service, counted.far_service) for counted in counts)
     return tuple(dict.fromkeys(HABITS[client.library] for client in clients if client is not None))
 

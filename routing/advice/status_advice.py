@@ -53,7 +53,7 @@ _AT_TARGET = (
 )
 """The troubles of a database that a secondary replica may have instead of the primary."""
 _SHOWN_BY_PATHS = (StatusTrouble.NOT_TAKEN_THERE, StatusTrouble.ID_DIFFERS, StatusTrouble.SENT_AGAIN)
-"""What a failing path shows as well: a destination that lacks something, or no way back."""
+"""The troubles that a failing path shows as well."""
 EXPORT_AGAIN = (
     "If the status stays, SQL Server routes differently than these exports say: export the routes of the sending"
     " database and of msdb, sys.databases and sys.services again, all at one time, and compare."

@@ -231,7 +231,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Map the user to a login again with ALTER USER … WITH LOGIN. For dbo, give the database another owner.",
     ),
     StatusTrouble.NOT_TRUSTED: _entry(
-        "The sender acts in the target's database as a user of its own database, which is not trusted there.",
+        "The sender acts in the target's database as a user of the sending one, which is not trusted there.",
         "Set TRUSTWORTHY for the sending database if both are in one instance.",
         "If it is on, grant AUTHENTICATE in the target's database to the owner of the sending one.",
         "Or secure the dialog with certificates.",
