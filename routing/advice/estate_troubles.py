@@ -147,24 +147,33 @@ def _endpoint_troubles(server: ServerEvidence, left: LeftClients) -> Iterator[Es
         for place, counted in every
         if counted.state == IN_ERROR or (place, find_client(counted.service, counted.far_service)) not in left
     ]
-    opened = (
-        ((place, frozenset((counted.service, counted.far_service))), counted)
-        for place, counted in placed
-        if counted.state in _OPEN
-    )
-    for (place, _), pair_counts in group_pairs(opened).items():
+    opened = (((place, _pair(counted)), counted) for place, counted in placed if counted.state in _OPEN)
+    open_sides = {}
+    for (place, pair), pair_counts in group_pairs(opened).items():
         # Both ends of a dialog may be in one database.
         sides = group_pairs((_side(counted), counted) for counted in pair_counts)
         most = max(sides.values(), key=_sum)
         waiting = server.count_waiting(*most[0][:2], most[0].far_service or "")
         # Dialogs with a message that waits are open because of it.
         if _sum(most) - waiting >= MANY_OPEN:
+            open_sides[place, pair] = _side(most[0])
             yield _report_open_dialogs(place, most)
     for place, counts in group_pairs(pair for pair in placed if pair[1].state == IN_ERROR).items():
         yield _in_error(server, place, counts)
-    for place, counts in group_pairs(pair for pair in placed if pair[1].state in _OVER).items():
+    over = (
+        (place, counted)
+        for place, counted in placed
+        # The other ends of open dialogs are over when the program there ends them.
+        if counted.state in _OVER
+        and (counted.state == CLOSED or open_sides.get((place, _pair(counted)), _side(counted)) == _side(counted))
+    )
+    for place, counts in group_pairs(over).items():
         if _sum(counts) >= MANY:
             yield _report_leak(server, place, counts)
+
+
+def _pair(counted: EndpointCount) -> frozenset[str | None]:
+    return frozenset((counted.service, counted.far_service))
 
 
 def _side(counted: EndpointCount) -> bool | str | None:

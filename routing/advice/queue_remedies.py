@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from routing.advice import statements
 from routing.advice.database_remedies import ANOTHER_OWNER, give_to_sa, trust
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.service_remedies import is_of_event_notifications
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import QueueFacts
 from routing.render.phrases import named, quote_log
@@ -34,6 +35,10 @@ _NO_USER, _NO_PROCEDURE = "Cannot execute as the user", "Could not find stored p
 _DROPPED = "DROPPED"
 _ACTIVATED, _NOTIFIED, _INACTIVE, _RECEIVING = "activated proc", "NOTIFIED", "INACTIVE", "RECEIVES_OCCURRING"
 _OUTSIDE = "externalactivator"
+_BY_NOTIFICATION = (
+    "If an event notification of QUEUE_ACTIVATION starts its program, leave the activation off, and look at the"
+    " program that receives the notifications."
+)
 _NOT_PERMITTED = ("permission", "denied")
 _LEAVES = "A procedure that uses another database needs a signature with a certificate, or TRUSTWORTHY here."
 MANY_MESSAGES = 100_000
@@ -74,7 +79,12 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
     """Return the remedy for a queue that holds messages and that nobody reads."""
     if queue.messages == 0 or queue.waiting:
         return None
-    if queue.messages and target.database == MSDB and queue.name in _OF_MAIL:
+    is_mail = target.database == MSDB and queue.name in _OF_MAIL
+    facts = server.database(*target)
+    if (is_mail or queue.activation) and facts is not None and facts.is_broker_on is False:
+        # The broker is a trouble of its own, and then no queue starts its procedure.
+        return None
+    if queue.messages and is_mail:
         return _start_mail(target, queue)
     holds = f"Queue {named(queue.name)} of {named(target.database)} holds"
     holds += " messages" if queue.messages is None else f" {count(queue.messages, 'message')}"
@@ -93,7 +103,11 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
         action = f"Turn the activation of {named(queue.activation)} on."
         line = _alter(queue, "ACTIVATION (STATUS = ON)")
         return ready(target, cause, (action,), line, confidence=Confidence.LIKELY)
+    starts = any(
+        counted[:2] == target and is_of_event_notifications(counted.far_service) for counted in server.counts
+    )
     actions = (
+        *((_BY_NOTIFICATION,) if starts else ()),
         "Start the program that receives from the queue, or let the queue start a procedure.",
         "Do not delete messages: their senders wait for an answer.",
     )
@@ -139,10 +153,6 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
         action = f"Let the queue start at least one reader of {procedure}."
         line = _alter(queue, "ACTIVATION (MAX_QUEUE_READERS = 1)")
         return ready(target, cause, (action,), line, confidence=Confidence.CERTAIN)
-    facts = server.database(*target)
-    if facts is not None and facts.is_broker_on is False:
-        # The broker is a trouble of its own, and then no queue starts its procedure.
-        return None
     lines = find_failures(server, target, queue)
     if lines:
         acting = _mend_context(server, target, queue, lines[0])

@@ -269,7 +269,8 @@ def withhold_refused(server: ServerEvidence, remedy: Remedy) -> Remedy:
             note = f"{named(remedy.instance)} is {kind}, which does not support a statement for it."
             kept = [each for each in remedy.actions if not any(word and word in each for word in words)]
             alone = [_ALONE] if refused is _NOT_ON_RDS and "endpoint" in words else []
-            return replace(remedy, actions=(note, *alone, *kept), statement=None, is_complete=False)
+            actions = (note, *alone, *kept)
+            return replace(remedy, actions=actions, statement=None, is_complete=False, risk=None)
     is_change = any(words in statement for words in _CHANGES)
     altered = remedy.altered
     if not isinstance(altered, AlteredDatabases):

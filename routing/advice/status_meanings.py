@@ -126,7 +126,7 @@ _OF_SPACE = (1101, 1105, 5144, 5149, 9002)
 _OF_DAMAGE = (605, 823, 824, 825, 5242, 5243)
 _OF_MEMORY = (701, 802, 1204, 8645, 8651)
 _OF_CLOSED = (921, 922, 924, 926, 927, 942, 945, 952, 954, 976, 978, 983, 3906, 9001)
-_OF_LOCKS = (1205, 1222)
+_OF_LOCKS = (1205, 1222, 3960)
 _WRAPPING = (9736, 28005)
 """The numbers of errors that wrap another one. The first number in their text names that error."""
 

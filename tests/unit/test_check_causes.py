@@ -1235,6 +1235,36 @@ def test_a_queue_whose_program_the_external_activator_starts(
     assert "ALTER QUEUE" not in (trouble.remedy.statement or "")
 
 
+@pytest.mark.parametrize(("initiator", "troubles"), [("DO", 1), ("CD", 2)])
+def test_ends_that_only_one_side_has_ended_are_one_leak(initiator: str, troubles: int, tmp_path: Path) -> None:
+    ours = {"state": "CO", "service_name": "//orders", "far_service": "//from", "is_initiator": 0}
+    theirs = {"state": initiator, "service_name": "//from", "far_service": "//orders", "is_initiator": 1}
+    counts = {"Orders": [{**end, "endpoints": 900} for end in (ours, theirs)]}
+    whole_shop(tmp_path, [], [], endpoint_counts=counts)
+    assert len(check([str(tmp_path)]).troubles) == troubles
+
+
+def test_a_queue_may_have_a_program_that_notifications_start(tmp_path: Path) -> None:
+    service = "http://schemas.microsoft.com/SQL/Notifications/EventNotificationService"
+    counts = [
+        {"state": "CO", "service_name": "//notify", "far_service": service, "is_initiator": 0, "endpoints": 1}
+    ]
+    queue = {**QUEUE, "activation_procedure": None, "is_activation_enabled": 0, "messages": 7}
+    services = {"msdb": [], "Orders": [{"name": "//orders", "service_id": 7, "service_queue_id": 70}]}
+    views: dict[str, Any] = {"services": services, "service_queues": {"Orders": [queue]}}
+    whole_shop(tmp_path, [], [], endpoint_counts={"Orders": counts}, **views)
+    [trouble] = check([str(tmp_path)]).troubles
+    assert "leave the activation off" in trouble.remedy.actions[0]
+
+
+def test_mail_waits_for_the_broker_of_msdb(tmp_path: Path) -> None:
+    services = {"msdb": [{"name": "ExternalMailService", "service_id": 7, "service_queue_id": 70}], "Orders": []}
+    queues = {"msdb": [{**QUEUE, "name": "ExternalMailQueue", "messages": 5}]}
+    databases = [database("msdb", "d4d4d4d4", 4, 0), database("Orders", "0d0d0d0d")]
+    whole_shop(tmp_path, [], services=services, service_queues=queues, databases=databases)
+    assert [trouble.kind for trouble in check([str(tmp_path)]).troubles] == [TroubleKind.BROKER_OFF]
+
+
 @pytest.mark.parametrize("test_broker", ["bbbbbbbb", "aaaaaaaa"])
 def test_routes_to_several_broker_instances_are_named(test_broker: str, tmp_path: Path) -> None:
     brokers = {"Prod": GUID.format("aaaaaaaa"), "Test": GUID.format(test_broker)}

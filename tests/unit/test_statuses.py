@@ -145,6 +145,7 @@ IN_OTHERS = [
     (28005, "Fehler: 9733, Status: 1. Es ist kein privater Schlüssel vorhanden", "NO_DIALOG_CERTIFICATE"),
     (28005, "Fehler: 8425, Status: 2.", "CONTRACT_NOT_TAKEN"),
     (28005, "Fehler: 15562, Status: 1.", "NOT_TRUSTED"),
+    (28005, "Fehler: 3960, Status: 2.", "QUEUE_BUSY"),
     (28002, "?", "SYSTEM_FAILED"),
     (28020, "?", "USER_NOT_VALID"),
     (11209, "?", "CONVERSATION_ENDED"),
