@@ -20,7 +20,6 @@ _WMI_SERVICE = "SQL/Notifications/ProcessWMIEventProviderNotification/v1.0"
 _NOTIFICATIONS, _TABLES, _WMI = "SqlDependency", "SqlTableDependency", "WMI events"
 _OF_CLIENT = re.compile(rf"sqlquerynotificationservice(.+)|(.+_{GUID})_(?:sender|receiver)", re.IGNORECASE)
 _RISK = "A client that still runs gets no more changes."
-_LOSS = "The statements delete the client's unread messages."
 HABITS = {
     _NOTIFICATIONS: "Let clients of query notifications call SqlDependency.Start once, and Stop when they end.",
     _TABLES: "Let programs call Stop or Dispose when they end.",
@@ -126,7 +125,7 @@ def report_left(left: LeftClients, many_open: int, many_ended: int) -> Iterator[
             f"{subject} in {named(place.database)}, and {reader}: a client that fails leaves its objects behind.",
             (*(() if watched else (_LOOK_FIRST,)), *_ACTIONS[library]),
             *_drop(client, largest.schema),
-            risk=_RISK if library == _WMI else f"{_LOSS} {_RISK}",
+            risk=_RISK if library == _WMI else f"The statements delete the client's unread messages. {_RISK}",
             confidence=Confidence.LIKELY if watched else Confidence.TO_BE_CHECKED,
         )
         yield EstateTrouble(TroubleKind.CLIENTS_GONE, f"{subject} left", messages + opened + ended, remedy)

@@ -52,7 +52,6 @@ _OTHER_HOLDER = (
 )
 _NEW_ENDPOINT = ("Create an endpoint there with STATE = STARTED.",)
 _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
-_BOTH_SIDES = "Do this on both sides."
 _SINGLE_USER_SENDER, _SINGLE_USER_MSDB, _MIRRORED = 28075, 9790, 28018
 _GOES_OFF = "If the status stays, a poison message turns it off again: look at the program that receives from it."
 _AWAY = "The messages are for another instance."
@@ -320,7 +319,7 @@ def _at(status: ReportedStatus) -> str:
 
 def _on_both_sides(status: ReportedStatus, *lines: str | None) -> Remedy:
     entry, place = status.entry, RemedyPlace(status.instance, MASTER)
-    return to_fill_in(place, _at(status), (*entry.actions, _BOTH_SIDES), *lines, risk=entry.risk)
+    return to_fill_in(place, _at(status), (*entry.actions, "Do this on both sides."), *lines, risk=entry.risk)
 
 
 def renew_certificate(status: ReportedStatus) -> Remedy:

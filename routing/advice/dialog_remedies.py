@@ -27,7 +27,6 @@ _RENEW_THERE = (
     " here for the same user."
 )
 _PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
-_OWNER_ID = 1
 _ALTERED: Mapping[int, tuple[str, str, str]] = {
     9733: (
         "has no private key",
@@ -147,7 +146,7 @@ def _give_to_user(status: ReportedStatus) -> Remedy | None:
     owned = [
         certificate
         for certificate in _copies(status)
-        if certificate.user_name == "dbo" or certificate.principal_id == _OWNER_ID
+        if certificate.user_name == "dbo" or certificate.principal_id == 1
     ]
     pasted = statements.identifier(user)
     if not owned:

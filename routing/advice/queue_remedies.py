@@ -39,7 +39,6 @@ _BY_NOTIFICATION = (
     "If an event notification of QUEUE_ACTIVATION starts its program, leave the activation off, and look at the"
     " program that receives the notifications."
 )
-_NOT_PERMITTED = ("permission", "denied")
 _LEAVES = "A procedure that uses another database needs a signature with a certificate, or TRUSTWORTHY here."
 MANY_MESSAGES = 100_000
 """So many messages in a queue that is read are worth a look."""
@@ -173,7 +172,7 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
             quote_log(target.instance, lines[0]),
             *(
                 (f"Give {procedure}{runs_as} the permission that is missing.", _LEAVES)
-                if any(words in lines[0] for words in _NOT_PERMITTED)
+                if any(words in lines[0] for words in ("permission", "denied"))
                 else (f"Correct the code of {procedure}{runs_as}, or what it uses: the line says why it fails.",)
             ),
         )

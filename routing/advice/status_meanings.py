@@ -122,11 +122,7 @@ _NETWORK = (64, 121, 1231, 1232, 1236, 10050, 10051, 10052, 10060, 10064, 10065,
 _OF_CONNECTIONS = frozenset([*_REFUSED, *_CLOSED, *_NAME, *_NETWORK])
 _OF_OWNER = (916, 15404, 15406, 15517, 33009, 33019)
 _OF_MASTER_KEY = (15315, 15466, 15581)
-_OF_SPACE = (1101, 1105, 5144, 5149, 9002)
-_OF_DAMAGE = (605, 823, 824, 825, 5242, 5243)
-_OF_MEMORY = (701, 802, 1204, 8645, 8651)
 _OF_CLOSED = (921, 922, 924, 926, 927, 942, 945, 952, 954, 976, 978, 983, 3906, 9001)
-_OF_LOCKS = (1205, 1222, 3960)
 _WRAPPING = (9736, 28005)
 """The numbers of errors that wrap another one. The first number in their text names that error."""
 
@@ -153,11 +149,11 @@ CAUSES = (
     StatusCause(StatusTrouble.CONNECTION_REPLACED, (28032, 28033, 28098)),
     StatusCause(StatusTrouble.OWNER_NOT_VALID, (*_WRAPPING, *_OF_OWNER), inner=_OF_OWNER),
     StatusCause(StatusTrouble.MASTER_KEY_CLOSED, (*_WRAPPING, *_OF_MASTER_KEY), inner=_OF_MASTER_KEY),
-    StatusCause(StatusTrouble.TARGET_FULL, _WRAPPING, inner=_OF_SPACE),
-    StatusCause(StatusTrouble.TARGET_DAMAGED, _WRAPPING, inner=_OF_DAMAGE),
-    StatusCause(StatusTrouble.NO_MEMORY, _WRAPPING, inner=_OF_MEMORY),
+    StatusCause(StatusTrouble.TARGET_FULL, _WRAPPING, inner=(1101, 1105, 5144, 5149, 9002)),
+    StatusCause(StatusTrouble.TARGET_DAMAGED, _WRAPPING, inner=(605, 823, 824, 825, 5242, 5243)),
+    StatusCause(StatusTrouble.NO_MEMORY, _WRAPPING, inner=(701, 802, 1204, 8645, 8651)),
     StatusCause(StatusTrouble.TARGET_DATABASE_CLOSED, _WRAPPING, inner=_OF_CLOSED),
-    StatusCause(StatusTrouble.QUEUE_BUSY, _WRAPPING, inner=_OF_LOCKS),
+    StatusCause(StatusTrouble.QUEUE_BUSY, _WRAPPING, inner=(1205, 1222, 3960)),
     StatusCause(StatusTrouble.NO_PERMISSION, _WRAPPING, inner=(229,), marks=("the send permission",)),
     StatusCause(StatusTrouble.TARGET_EXCEPTION, (28005,)),
     StatusCause(StatusTrouble.QUEUE_OFF, (9617, 11219)),
@@ -230,17 +226,13 @@ def find_trouble(number: int | None, text: str | None) -> StatusTrouble | None:
         if find_system_numbers(text).isdisjoint(_OF_CONNECTIONS):
             return StatusTrouble.UNREAD
         number = _CONNECTING[0]
-    wrapped = _find_first(number, text)
+    # The first number of a text that may be an exception's.
+    wrapped = [one for one in map(int, _STANDING_ALONE.findall(text)) if one != number][:1]
     named = {number, *find_system_numbers(text), *wrapped}
     lowered = text.lower()
     numbers = (*(wrapped if number in _WRAPPING else ()), number)
     rows = (row.trouble for one in numbers for row in CAUSES if row.is_of(one, named, lowered))
     return next(rows, StatusTrouble.OTHER_NUMBER)
-
-
-def _find_first(number: int, text: str) -> list[int]:
-    """Return the first number of a text that may be an exception's, except the status's own number."""
-    return [one for one in map(int, _STANDING_ALONE.findall(text)) if one != number][:1]
 
 
 def find_system_numbers(text: str) -> set[int]:
