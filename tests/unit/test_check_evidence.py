@@ -599,6 +599,15 @@ def test_a_verdict_needs_an_export_that_is_newer_than_the_message(
     assert any("long before" in note for note in find_notes(done)) is (end == "DELIVERED")
 
 
+@pytest.mark.parametrize("is_enabled", [1, 0])
+def test_another_database_that_holds_the_service_is_named(is_enabled: int, tmp_path: Path) -> None:
+    databases = [database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c")]
+    databases.append(database("Stock_Test", "7c7c7c7c", 6, is_enabled))
+    services = {"msdb": [], "Stock": [{"name": "//stock"}], "Stock_Test": [{"name": "//stock"}]}
+    remedy = silent(tmp_path, databases=databases, services=services)
+    assert ("'Stock_Test' of 'STOCK' holds the service too" in remedy.text) is bool(is_enabled)
+
+
 def test_helpful_exports_are_named(tmp_path: Path) -> None:
     remedy = silent(tmp_path)
     [sentence] = [action for action in remedy.actions if "sys.service_queues" in action]
