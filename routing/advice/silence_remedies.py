@@ -200,8 +200,8 @@ def _name_other_holders(silent: SilentMessages, target: RemedyPlace) -> Iterator
     others = [named(holder.name) for holder in holders if holder.is_enabled and holder.name != target.database]
     if silent.broker is None and others:
         yield (
-            f"{join_words(others)} of {named(target.instance)} holds the service too, and may have taken them: bind"
-            " the dialog to the right broker instance, in the route or in BEGIN DIALOG."
+            f"{join_words(others)} of {named(target.instance)} holds the service too, and may have taken them:"
+            " bind the dialog to the right broker instance, in the route or in BEGIN DIALOG."
         )
 
 
