@@ -75,7 +75,9 @@ _KINDS = {
         "routing.load_config reads one from a file",
     ),
     "SparkSession": ArgumentKind(
-        "a SparkSession", lambda value: _has_class_named("SparkSession", value), "routing.spark_session starts one"
+        "a SparkSession",
+        lambda value: _has_class_named("SparkSession", value),
+        "routing.spark_session starts one",
     ),
 }
 

@@ -153,7 +153,8 @@ class InputError(ContractError):
     def unreadable_version(cls, key: str, version: int, why: str) -> InputError:
         """Report that a version of a table no longer exists, or never existed."""
         return cls(
-            f"tables.{key}: version {version} cannot be read: {why}", "name a version with all its log and files"
+            f"tables.{key}: version {version} cannot be read: {why}",
+            "name a version with all its log and files",
         )
 
     def of_side(self, label: str) -> InputError:

@@ -33,11 +33,18 @@ TRACED_WAYS = table_schema(
 )
 """The paths of one message with their endings."""
 TRACED_HOPS = table_schema(
-    ("path!", _INT), ("direction!", _STRING), ("way!", _INT), ("hop!", _INT), *columns_of(HopColumns)
+    ("path!", _INT),
+    ("direction!", _STRING),
+    ("way!", _INT),
+    ("hop!", _INT),
+    *columns_of(HopColumns),
 )
 """The hops of these paths. ``scope`` is the searched database."""
 RECONCILED_COUNTS = table_schema(
-    ("instance_name!", _STRING), ("class!", _STRING), ("episodes!", _BIGINT), ("observations!", _BIGINT)
+    ("instance_name!", _STRING),
+    ("class!", _STRING),
+    ("episodes!", _BIGINT),
+    ("observations!", _BIGINT),
 )
 """How many episodes of an instance are in a class."""
 RECONCILED_CAUSES = table_schema(
@@ -112,7 +119,11 @@ _BOTH = tuple(
 )
 _HOP = tuple(Field(name, _BIGINT if name == "hop" else _STRING) for name in CHANGED_HOP)
 MESSAGE_CHANGES = Schema(
-    (*(Field(f.name, f.kind) for f in MESSAGES if f.name not in ("observed_at", "hops_remaining")), *_BOTH, *_HOP)
+    (
+        *(Field(f.name, f.kind) for f in MESSAGES if f.name not in ("observed_at", "hops_remaining")),
+        *_BOTH,
+        *_HOP,
+    )
 )
 """Messages with a different first decision or ending in two configurations (tables.md)."""
 _GROUPED = ("instance_name", "database_name", "to_service_name")

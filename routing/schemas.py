@@ -118,7 +118,9 @@ DATABASES = table_schema(
 )
 SERVICES = table_schema(("instance_name!", _STRING), ("database_name!", _STRING), ("name!", _STRING))
 INSTANCES = table_schema(
-    ("instance_name!", _STRING), ("is_message_forwarding_enabled", _BOOLEAN), ("addresses", ArrayOf(_STRING))
+    ("instance_name!", _STRING),
+    ("is_message_forwarding_enabled", _BOOLEAN),
+    ("addresses", ArrayOf(_STRING)),
 )
 MESSAGES = table_schema(
     ("message_id!", _STRING),
@@ -294,7 +296,10 @@ NEW_ROUTE_REQUESTS = table_schema(
 HOPS = ArrayOf(table_schema(*((name.rstrip("!"), kind) for name, kind in columns_of(HopRow))))
 _KIND_OF[tuple[HopRow, ...]] = HOPS
 MESSAGE_PATHS = table_schema(
-    *_OF_A_MESSAGE, ("from_service_name", _STRING), ("decided_at!", _TIME), *columns_of(PathRow)
+    *_OF_A_MESSAGE,
+    ("from_service_name", _STRING),
+    ("decided_at!", _TIME),
+    *columns_of(PathRow),
 )
 """Messages followed to their end, and back. ``outcome`` is an `Ending`. ``hops`` are those of the first path."""
 # search is 1 for the message's own scope, 2 for msdb after it came back. database_name is the searched database.

@@ -204,13 +204,20 @@ class LocalTable:
 
     @classmethod
     def make(
-        cls, location: TableLocation, schema: Schema, *, properties: Mapping[str, str] | None = None
+        cls,
+        location: TableLocation,
+        schema: Schema,
+        *,
+        properties: Mapping[str, str] | None = None,
     ) -> LocalTable:
         """Create an empty table of reader version 1, with these properties and without table features."""
         from deltalake import DeltaTable
 
         created = DeltaTable.create(
-            location.text, arrow_schema(schema), configuration=properties, commit_properties=_only_next()
+            location.text,
+            arrow_schema(schema),
+            configuration=properties,
+            commit_properties=_only_next(),
         )
         return cls(location.text, created)
 

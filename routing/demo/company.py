@@ -35,7 +35,11 @@ _HEADQUARTERS = {
     },
     "hq-finance": {"Ledger": "Finance/Ledger", "Invoicing": "Finance/Invoices"},
     "hq-stock": {"Stock": "Stock/Levels", "Purchasing": "Stock/Purchasing"},
-    "hq-customers": {"Loyalty": "Customers/Loyalty", "Campaigns": "Customers/Campaigns", "Care": "Customers/Care"},
+    "hq-customers": {
+        "Loyalty": "Customers/Loyalty",
+        "Campaigns": "Customers/Campaigns",
+        "Care": "Customers/Care",
+    },
     "hq-reports": {"Reporting": "Reports/Sales", "Directory": BROKER_CONFIGURATION_SERVICE},
 }
 _DISABLED = ("hq-orders.Archive", "depot-west.msdb")
@@ -244,7 +248,16 @@ def _route_forwarders(company: CompanyTables) -> None:
 
 
 OLD_ID = "0d8f4a52-6c1b-4e7a-9b35-e1f2a7c94d60"
-NEW_PARTNERS = ("Foxglove", "Harrier", "Juniper", "Kestrel", "Marlow", "Osprey", "Redwing", "Teasel")
+NEW_PARTNERS = (
+    "Foxglove",
+    "Harrier",
+    "Juniper",
+    "Kestrel",
+    "Marlow",
+    "Osprey",
+    "Redwing",
+    "Teasel",
+)
 WAITING_PARTNER = "Partners/Ashdown"
 ANSWERED_PARTNER = "Partners/Bluebird"
 
@@ -363,5 +376,10 @@ def _faults() -> Iterator[ConversationKind]:
     yield ConversationKind(1, "depot-east.Picking", "Depot/East/Robots")
     yield ConversationKind(0.5, "pricing-4", "Pricing/History")
     yield ConversationKind(
-        1, "hq-orders.Orders", "Finance/Invoices", hours=(0.0, 22.0), lifetime=20, seen_waiting=(30.0, 90.0)
+        1,
+        "hq-orders.Orders",
+        "Finance/Invoices",
+        hours=(0.0, 22.0),
+        lifetime=20,
+        seen_waiting=(30.0, 90.0),
     )

@@ -20,7 +20,13 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "valid_from",
         "valid_to",
     ),
-    "databases": ("instance_name", "name", "database_id", "service_broker_guid", "is_broker_enabled"),
+    "databases": (
+        "instance_name",
+        "name",
+        "database_id",
+        "service_broker_guid",
+        "is_broker_enabled",
+    ),
     "services": ("instance_name", "database_name", "name"),
     "instances": ("instance_name", "is_message_forwarding_enabled", "addresses"),
     "messages": (
@@ -80,7 +86,10 @@ class EstateDraft:
     def instance(self, name: str, *addresses: str, forwarding: bool | None = False) -> None:
         """Add an instance with its own network addresses. ``forwarding`` is None if it is unknown."""
         self._add(
-            "instances", instance_name=name, is_message_forwarding_enabled=forwarding, addresses=list(addresses)
+            "instances",
+            instance_name=name,
+            is_message_forwarding_enabled=forwarding,
+            addresses=list(addresses),
         )
 
     def database(self, instance: str, name: str, broker_id: str, *services: str, enabled: bool = True) -> None:

@@ -208,7 +208,15 @@ def dynamic_routing(estate: str) -> EstateDraft:
     answered = TEN_O_CLOCK + timedelta(seconds=5)
     hour = TEN_O_CLOCK + timedelta(hours=1)
     draft.request(host, sales, _ELSEWHERE, TEN_O_CLOCK, "first-asks", answered)
-    draft.route(host, sales, "Created", "tcp://elsewhere:4022", _ELSEWHERE, valid_from=answered, lifetime=hour)
+    draft.route(
+        host,
+        sales,
+        "Created",
+        "tcp://elsewhere:4022",
+        _ELSEWHERE,
+        valid_from=answered,
+        lifetime=hour,
+    )
     for message_id, at, service in (
         ("first-asks", TEN_O_CLOCK, _ELSEWHERE),
         ("second-waits", TEN_O_CLOCK + timedelta(seconds=1), _ELSEWHERE),

@@ -94,7 +94,10 @@ def join_lookups(
 
 
 def compile_messages(
-    source: MessageSource, *, decide: DecideKeys = decide_keys, are_held: bool = False
+    source: MessageSource,
+    *,
+    decide: DecideKeys = decide_keys,
+    are_held: bool = False,
 ) -> RoutePlan:
     """Return the plan of messages. The driver decides their keys, or workers if they are too many.
 

@@ -14,7 +14,12 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from routing.errors import EnvironmentFault
-from routing.plan.checked_inputs import CheckedTables, DialogSurvey, FaultSurvey, select_dialogs
+from routing.plan.checked_inputs import (
+    CheckedTables,
+    DialogSurvey,
+    FaultSurvey,
+    select_dialogs,
+)
 from routing.plan.instance_plans import FAULTS, TABLE, check_rows
 from routing.plan.key_rows import FROM_NETWORK
 from routing.schemas import KEYS, SETTINGS, TABLES

@@ -326,7 +326,8 @@ def set_doubles_aside(
     single = messages.join(doubled.with_hint().select(*KEY), KEY, how="left_anti")
     counting = judged.where(~is_duplicate).select(*MESSAGES.names)
     duplicates = judged.where(is_duplicate).select(
-        *MESSAGES.names, F.concat("reasons", F.array(F.lit(str(Rejection.DUPLICATE_MESSAGE_ID)))).alias("reasons")
+        *MESSAGES.names,
+        F.concat("reasons", F.array(F.lit(str(Rejection.DUPLICATE_MESSAGE_ID)))).alias("reasons"),
     )
     return DistinctMessages(single.select(*MESSAGES.names).unionByName(counting), duplicates, duplicates.count())
 

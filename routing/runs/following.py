@@ -107,7 +107,11 @@ class Follower:
 
 @checked
 def resolve_stream(
-    spark: SparkSession, config: Config, *, checkpoint: str, trigger: Mapping[str, object] | None = None
+    spark: SparkSession,
+    config: Config,
+    *,
+    checkpoint: str,
+    trigger: Mapping[str, object] | None = None,
 ) -> StreamingQuery:
     """Run incrementally whenever ``messages`` has a new commit, as a query of Structured Streaming.
 

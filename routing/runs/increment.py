@@ -178,7 +178,10 @@ def read(
                 messages, doubled, lookups.scopes, quarantined, frame_cache, broadcasts
             )
             step = replace(
-                step, as_read=distinct.messages, duplicates=distinct.duplicates, duplicate_count=distinct.count
+                step,
+                as_read=distinct.messages,
+                duplicates=distinct.duplicates,
+                duplicate_count=distinct.count,
             )
     if arrived.requests is not None:
         with clock.stage("requests"):

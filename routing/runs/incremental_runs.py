@@ -163,7 +163,10 @@ def _find_work(
         changes = None if window is None else _read_window(inputs, window)
     digests = retries.digest_inputs(tables)
     check = partial(
-        validate.check, tables, quarantines=inputs.quarantines, are_valid=retries.has_validated(last, digests)
+        validate.check,
+        tables,
+        quarantines=inputs.quarantines,
+        are_valid=retries.has_validated(last, digests),
     )
     changes = changes or find_changes(inputs, messages, frame_cache)
     checked = None

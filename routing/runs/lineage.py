@@ -109,7 +109,11 @@ def failed(config: Config, run_id: str, started: datetime, ended: datetime, erro
 
 
 def _event(
-    config: Config, state: RunState, row: ReadRow, besides: Mapping[str, object], facets: Mapping[str, RunFacet]
+    config: Config,
+    state: RunState,
+    row: ReadRow,
+    besides: Mapping[str, object],
+    facets: Mapping[str, RunFacet],
 ) -> RunEvent:
     """Return an event without datasets for a ``row`` with run_id, started_at and finished_at.
 

@@ -238,7 +238,13 @@ def run_with(
     if config.resolve.engine == LOCAL_ENGINE:
         raise ConfigError.local_in_session()
     return run_by(
-        spark_engine(opener), config, run_id=run_id, now=now, erase=erase, progress=progress, recording=recording
+        spark_engine(opener),
+        config,
+        run_id=run_id,
+        now=now,
+        erase=erase,
+        progress=progress,
+        recording=recording,
     )
 
 

@@ -103,7 +103,11 @@ class _InputChanges:
 
 
 def _compare(
-    last: LastRun, stored: StoredOutputs, digests: Mapping[str, str], now: datetime, dialogs: DialogChanges
+    last: LastRun,
+    stored: StoredOutputs,
+    digests: Mapping[str, str],
+    now: datetime,
+    dialogs: DialogChanges,
 ) -> _InputChanges:
     inputs, before = stored.inputs, last.input_digests or {}
     keys = {*before, *digests} - {_REQUESTS}
@@ -139,7 +143,11 @@ def _is_due(changes: _InputChanges, now: datetime) -> Column:
 
 
 def _select(
-    pending: DataFrame, new: DataFrame | None, changes: _InputChanges, now: datetime, broadcasts: BroadcastBudget
+    pending: DataFrame,
+    new: DataFrame | None,
+    changes: _InputChanges,
+    now: datetime,
+    broadcasts: BroadcastBudget,
 ) -> DataFrame:
     """Select the rows that are due or reached, and rows that may ask for the same route as another message now.
 

@@ -178,7 +178,10 @@ def _as_last_read(inputs: dict[str, spark_tables.Input], last: LastRun | None) -
 
 
 def record(
-    inputs: RunInputs, result: RunResult, facts: ReadRow, recording: Callable[[str], AbstractContextManager[None]]
+    inputs: RunInputs,
+    result: RunResult,
+    facts: ReadRow,
+    recording: Callable[[str], AbstractContextManager[None]],
 ) -> Run:
     """Make a run count by its row in ``runs``, and show its result in the catalog's view.
 

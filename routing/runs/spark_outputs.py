@@ -254,7 +254,12 @@ def write_candidates(
             raise InternalError.candidates(expected, counts.total())
         tally.rows = expected
     return WrittenCandidates(
-        stored.version, ranked.read, ranked.rejected, firsts.total(), _count_steps(counts), stored.notes
+        stored.version,
+        ranked.read,
+        ranked.rejected,
+        firsts.total(),
+        _count_steps(counts),
+        stored.notes,
     )
 
 

@@ -86,7 +86,10 @@ def find_active() -> SparkSession | None:
 
 
 def start(
-    settings: Mapping[str, str], *, verbose: bool = False, on_note: Callable[[str], None] = warnings.warn
+    settings: Mapping[str, str],
+    *,
+    verbose: bool = False,
+    on_note: Callable[[str], None] = warnings.warn,
 ) -> SparkSession:
     """Return the session to work in: an existing one, or a new local one with Delta.
 

@@ -64,7 +64,10 @@ _OF_ANY_SIZE = (StringType, BinaryType, ArrayType, MapType, StructType)
 _IS_LONG = "_is_long"
 # Python cannot hold arbitrary bytes as text, and local times occur twice when clocks are set back.
 _Forms = Mapping[type[DataType], Callable[[Column], Column]]
-_AS_PLAIN: _Forms = {StringType: lambda text: text.cast("binary"), TimestampType: lambda time: F.unix_micros(time)}
+_AS_PLAIN: _Forms = {
+    StringType: lambda text: text.cast("binary"),
+    TimestampType: lambda time: F.unix_micros(time),
+}
 _AS_READ: _Forms = {
     StringType: lambda text: text.cast("string"),
     TimestampType: lambda number: F.timestamp_micros(number),

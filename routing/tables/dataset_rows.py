@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from routing.tables.arrow_forms import Attempts, without
 from routing.tables.arrow_rows import micros_in
-from routing.tables.encoded_texts import WAITING, GroupSums, TextNumbering, array_of, decoded, encoded, is_one_of
+from routing.tables.encoded_texts import (
+    WAITING,
+    GroupSums,
+    TextNumbering,
+    array_of,
+    decoded,
+    encoded,
+    is_one_of,
+)
 from routing.tables.table_columns import ALL, COUNT, Filter, as_dataset, in_files, in_files_with, rows_where
 from routing.terms import TableRow
 

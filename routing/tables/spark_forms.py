@@ -10,7 +10,13 @@ from collections.abc import Collection, Mapping
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, NullType, StringType, TimestampNTZType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    NullType,
+    StringType,
+    TimestampNTZType,
+)
 
 from routing.rules.rejecting import DECODED, INT_RANGE, TEXTS
 from routing.rules.text import ADDRESS_WITH_PORT

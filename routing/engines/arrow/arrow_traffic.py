@@ -21,7 +21,13 @@ from routing.schemas import TABLES, ColumnKind
 from routing.tables.arrow_forms import fold_texts, read_brokers, split_attempts
 from routing.tables.arrow_rows import micros_in, plain_values, values_of, with_readable_texts
 from routing.tables.dataset_rows import DatasetRows, all_of, as_measured, in_order, type_measured
-from routing.tables.encoded_texts import WAITING, GroupSums, TextNumbering, TextPlaces, decoded
+from routing.tables.encoded_texts import (
+    WAITING,
+    GroupSums,
+    TextNumbering,
+    TextPlaces,
+    decoded,
+)
 from routing.tables.row_faults import read_where, repeated_values, suspicion
 from routing.tables.table_columns import (
     ALL,
@@ -116,7 +122,12 @@ class ArrowTraffic:
         return replace(self, stored=replace(self.stored, attempts=split_attempts(self.stored.dataset, names)))
 
     def matching(
-        self, keys: TrafficTable | TableColumns, on: Sequence[str], *, names: Sequence[str], only: Filter = ALL
+        self,
+        keys: TrafficTable | TableColumns,
+        on: Sequence[str],
+        *,
+        names: Sequence[str],
+        only: Filter = ALL,
     ) -> ArrowTraffic:
         """Read the columns ``names`` of the rows that match a row of ``keys`` in the columns ``on``.
 

@@ -91,7 +91,8 @@ def read_for_comparison(
     as_it_is = {AS_READ: scan.messages.column("conversation_id")}
     for batch in scan.batches({**as_it_is, **(further_columns or {})}):
         yield pyarrow.RecordBatch.from_arrays(
-            [*batch.columns, pyarrow.array(range(len(batch)), pyarrow.int64())], [*batch.schema.names, _PLACE]
+            [*batch.columns, pyarrow.array(range(len(batch)), pyarrow.int64())],
+            [*batch.schema.names, _PLACE],
         )
 
 

@@ -161,7 +161,10 @@ class ChangedRows:
         first_ends = self.compared_columns.others[ENDS_OF_DECISIONS]
         most = max(len(first_ends), self.paths.most_words)
         code: Any = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(self.places))
-        for column in (*(first_ends.take(side.numbers) for side in self.decided_rows), *self.paths.words):
+        for column in (
+            *(first_ends.take(side.numbers) for side in self.decided_rows),
+            *self.paths.words,
+        ):
             # There are few distinct words, so the products cannot overflow.
             code = pc.add(pc.multiply(code.dictionary_encode().indices.cast("int64"), most), column)
         changes, instances = code.dictionary_encode(), self._rank_instances()

@@ -54,7 +54,11 @@ class MessageScan:
 
     @classmethod
     def of(
-        cls, messages: MessageRows, dialogs: Table | None, checked: CheckedInputs, rows_at_once: int = ROWS_AT_ONCE
+        cls,
+        messages: MessageRows,
+        dialogs: Table | None,
+        checked: CheckedInputs,
+        rows_at_once: int = ROWS_AT_ONCE,
     ) -> MessageScan:
         """Prepare the messages of a run. ``dialogs`` must be an Arrow table without faults."""
         numbers = TextNumbers.of(checked)

@@ -8,7 +8,14 @@ from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.plan.checked_inputs import CheckedInputs, NamedThings
-from routing.plan.key_rows import CLASS_OF, FROM_NETWORK, KNOWN, OTHER_BROKER, SERVICE_FACTOR, KeyRow
+from routing.plan.key_rows import (
+    CLASS_OF,
+    FROM_NETWORK,
+    KNOWN,
+    OTHER_BROKER,
+    SERVICE_FACTOR,
+    KeyRow,
+)
 from routing.rules.estate import NameAddress, SqlInstance, address_of_name
 from routing.tables.arrow_forms import fold_texts, leading_addresses, read_brokers
 from routing.tables.encoded_texts import MappedTexts, split_words

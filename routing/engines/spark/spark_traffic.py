@@ -106,7 +106,12 @@ class SparkTraffic:
         return self._with(last_rows(self.frame) if is_tried_again else self.frame)
 
     def matching(
-        self, keys: TrafficTable | TableColumns, on: Sequence[str], *, names: Sequence[str], only: Filter = ALL
+        self,
+        keys: TrafficTable | TableColumns,
+        on: Sequence[str],
+        *,
+        names: Sequence[str],
+        only: Filter = ALL,
     ) -> SparkTraffic:
         """Return the rows that match a key. A small set of keys is broadcast."""
         if isinstance(keys, SparkTraffic):
