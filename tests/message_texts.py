@@ -215,6 +215,10 @@ MESSAGE_TEXTS: Mapping[int, str] = {
         "The message could not be delivered because it could not be classified. Enable broker message "
         "classification trace to see the reason for the failure."
     ),
+    11209: (
+        "This message could not be delivered because the conversation ID could not be associated with an active "
+        "conversation. The message origin is: '…'."
+    ),
     11210: (
         'This message has been dropped because the TO service could not be found. Service name: "…". Message '
         'origin: "…".'
@@ -233,7 +237,28 @@ MESSAGE_TEXTS: Mapping[int, str] = {
         "This message could not be delivered because the user with ID … in database ID … does not have permission "
         "to send to the service. Service name: '…'."
     ),
+    11216: "This message could not be delivered because there is already another task processing this message.",
+    11217: (
+        "This message could not be delivered because it is out of sequence with respect to the conversation. "
+        "Conversation receive sequence number: …, Message sequence number: …."
+    ),
+    11218: "This message could not be delivered because it is a duplicate.",
     11219: "This message could not be delivered because the destination queue has been disabled. Queue ID: ….",
+    11220: "This message could not be delivered because the TO broker instance is missing.",
+    11221: "This message could not be delivered because there is an inconsistency in the message header.",
+    11222: (
+        "This message could not be delivered because the TO service name in the message does not match the name "
+        "in the conversation endpoint. Message TO Service Name: '…'. Conversation Endpoint TO Service Name: '…'."
+    ),
+    11223: (
+        "This message could not be delivered because the service contract name in the message does not match the "
+        "name in the conversation endpoint. Message service contract name: '…'. Conversation endpoint service "
+        "contract name: '…'."
+    ),
+    11224: (
+        "This message could not be delivered because another instance of this service program has already started "
+        "conversing with this endpoint."
+    ),
     11225: (
         "This message could not be delivered because the message type name could not be found. Message type name: "
         "'…'."
@@ -272,6 +297,8 @@ MESSAGE_TEXTS: Mapping[int, str] = {
         "A corrupted message has been received. It contains invalid flags. This occurred in the message with "
         "Conversation ID '…', Initiator: …, and Message sequence number: …."
     ),
+    28002: "Cannot start service broker manager. Operating system error: ….",
+    28003: "An internal service broker error occurred. Operating system error: ….",
     28004: "This message could not be delivered because the '…' action cannot be performed in the '…' state.",
     28005: "An exception occurred while enqueueing a message in the target queue. Error: …, State: …. …",
     28007: (
@@ -291,6 +318,8 @@ MESSAGE_TEXTS: Mapping[int, str] = {
     28016: "The message has been dropped because the service broker in the target database is unavailable: '…'.",
     28017: "The message has been dropped because the target service broker is unreachable.",
     28018: "The database is a replica of a mirrored database.",
+    28019: "System error … occurred while creating a new message element GUID for this forwarded message.",
+    28020: "Could not create user token for user … in database ….",
     28021: "One or more messages could not be delivered to the local service targeted by this dialog.",
     28022: (
         "An error occurred while looking up the public key certificate associated with this SQL Server instance: "

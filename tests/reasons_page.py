@@ -32,6 +32,10 @@ _CASE_WORDS = {
         "the broker of the database that holds the service is off",
         "`ALTER DATABASE … SET ENABLE_BROKER WITH NO_WAIT`",
     ),
+    "correct_invalid": (
+        "a route for the service has an invalid address",
+        "`ALTER ROUTE … WITH ADDRESS`",
+    ),
     "correct_spelling": (
         "a usable route spells the service differently, and nothing known needs that spelling",
         "`ALTER ROUTE … WITH SERVICE_NAME`",

@@ -20,25 +20,30 @@ _WMI_SERVICE = "SQL/Notifications/ProcessWMIEventProviderNotification/v1.0"
 _NOTIFICATIONS, _TABLES, _WMI = "SqlDependency", "SqlTableDependency", "WMI events"
 _OF_CLIENT = re.compile(rf"sqlquerynotificationservice(.+)|(.+_{GUID})_(?:sender|receiver)", re.IGNORECASE)
 _RISK = "A client that still runs gets no more changes."
-_LOSS = "The statements delete the client's unread messages."
+HABITS = {
+    _NOTIFICATIONS: "Let clients of query notifications call SqlDependency.Start once, and Stop when they end.",
+    _TABLES: "Let programs call Stop or Dispose when they end.",
+    _WMI: "Find the program that queries WMI for events of SQL Server, such as an alert of its Agent, or SCOM.",
+}
+"""The advice to programs that use a library."""
+CLIENT_ACTION = HABITS[_NOTIFICATIONS]
 _ACTIONS = {
     _NOTIFICATIONS: (
-        "Let clients of query notifications call SqlDependency.Start once, and Stop when they end.",
+        CLIENT_ACTION,
         "Drop the service, queue and procedure of each client that is gone: DROP SERVICE ends its dialogs.",
     ),
     _TABLES: (
         "Drop the trigger first: it stays on the table, and without its conversation every change there fails.",
         "Then drop the other objects: DROP SERVICE ends the dialogs. Drop the message types of this name too.",
-        "Let programs call Stop or Dispose when they end.",
+        HABITS[_TABLES],
         "The library's watchdog drops what others leave, after 3 minutes, but not after a restart.",
     ),
     _WMI: (
-        "Find the program that queries WMI for events of SQL Server, such as an alert of its Agent, or SCOM.",
+        HABITS[_WMI],
         "Drop the event notifications that it left. Leave the service and its queue: SQL Server uses them again.",
     ),
 }
 _LOOK_FIRST = "First look at tasks_waiting in sys.dm_broker_queue_monitors: a live client waits at its queue."
-CLIENT_ACTION = _ACTIONS[_NOTIFICATIONS][0]
 
 
 class LibraryClient(NamedTuple):
@@ -120,7 +125,7 @@ def report_left(left: LeftClients, many_open: int, many_ended: int) -> Iterator[
             f"{subject} in {named(place.database)}, and {reader}: a client that fails leaves its objects behind.",
             (*(() if watched else (_LOOK_FIRST,)), *_ACTIONS[library]),
             *_drop(client, largest.schema),
-            risk=_RISK if library == _WMI else f"{_LOSS} {_RISK}",
+            risk=_RISK if library == _WMI else f"The statements delete the client's unread messages. {_RISK}",
             confidence=Confidence.LIKELY if watched else Confidence.TO_BE_CHECKED,
         )
         yield EstateTrouble(TroubleKind.CLIENTS_GONE, f"{subject} left", messages + opened + ended, remedy)

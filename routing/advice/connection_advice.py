@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
@@ -31,7 +30,7 @@ from routing.advice.service_remedies import list_queues
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble, find_numbers
 from routing.advice.stuck_messages import TSQL_PORT
-from routing.render.phrases import join_words, named
+from routing.render.phrases import named
 from routing.rules import text
 from routing.terms import MSDB
 
@@ -53,13 +52,12 @@ _OTHER_HOLDER = (
 )
 _NEW_ENDPOINT = ("Create an endpoint there with STATE = STARTED.",)
 _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
-_SHOWN_ADDRESSES = 30
-_BOTH_SIDES = "Do this on both sides."
 _SINGLE_USER_SENDER, _SINGLE_USER_MSDB, _MIRRORED = 28075, 9790, 28018
+_GOES_OFF = "If the status stays, a poison message turns it off again: look at the program that receives from it."
 _AWAY = "The messages are for another instance."
 _COMPARE = "The exports show this. The text itself could not be read here: compare it."
 _NO_ACCOUNT = 15404
-_DENIED, _DIFFERENT = 916, 33009
+_DENIED, _DIFFERENT, _UNTRUSTED = 916, 33009, 15562
 _OTHER_SID = (
     "The owner of the database in its own files is not the one in sys.databases (error 33009), as after a restore"
     " or an attach."
@@ -272,18 +270,6 @@ def _lead_to_neighbour(status: ReportedStatus) -> Remedy | None:
     return None if status.find_peer() else server_remedies.lead_to_neighbour(status.on_route)
 
 
-def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> Remedy:
-    """Advise on connections of an instance that fail at many addresses with one error: they have one cause."""
-    cause = (
-        f"The connections of {named(instance)} to {len(addresses)} addresses fail with the same error, {error}."
-    )
-    actions = (
-        f"Look for one cause on {named(instance)} first: its firewall, its DNS, its certificate or its account.",
-        f"Then look at the others: {join_words(map(named, addresses), _SHOWN_ADDRESSES)}.",
-    )
-    return Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.TO_BE_CHECKED)
-
-
 def correct_port(status: ReportedStatus) -> Remedy | None:
     """Advise the port of the endpoint for the route, or return None if the port may be right.
 
@@ -333,7 +319,7 @@ def _at(status: ReportedStatus) -> str:
 
 def _on_both_sides(status: ReportedStatus, *lines: str | None) -> Remedy:
     entry, place = status.entry, RemedyPlace(status.instance, MASTER)
-    return to_fill_in(place, _at(status), (*entry.actions, _BOTH_SIDES), *lines, risk=entry.risk)
+    return to_fill_in(place, _at(status), (*entry.actions, "Do this on both sides."), *lines, risk=entry.risk)
 
 
 def renew_certificate(status: ReportedStatus) -> Remedy:
@@ -379,6 +365,12 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
     off = None if exported is None else turn_on(status.server, place, exported, status.service)
     if off is not None:
         return off
+    times = [status.server.exported_at(instance) for instance in (status.instance, place.instance)]
+    is_on = exported is not None and exported.is_receiving and exported.is_enqueueing
+    if exported is not None and is_on and None not in times and times == sorted(times, key=str):
+        cause = f"Queue {named(exported.name)} was off at the last attempt, and is on by this export."
+        actions = ("Wait: SQL Server tries again by itself.", _GOES_OFF)
+        return Remedy(place, cause, actions, confidence=Confidence.LIKELY)
     actions = (*entry.actions, f"The queue is in {named(place.database)}.")
     line = f"ALTER QUEUE {(exported and name_queue(exported)) or queue} WITH STATUS = ON;"
     return ready(place, entry.cause, actions, line, risk=QUEUE_RISK, confidence=Confidence.LIKELY)
@@ -401,10 +393,11 @@ def give_owner(status: ReportedStatus) -> Remedy:
     actions: tuple[str, ...] = (ANOTHER_OWNER,)
     place = _find_lost_owner(status) or _database_in_text(status) or status.find_target()
     numbers = find_numbers(status.status_text.text or "")
-    trusted = server_remedies.trust_initiator(status, place, numbers)
+    is_denied = _DENIED in numbers
+    trusted = server_remedies.trust_initiator(status, place, _DENIED) if is_denied else None
     if trusted is not None:
         return trusted
-    is_denied, cause = _DENIED in numbers, _OTHER_SID if _DIFFERENT in numbers else entry.cause
+    cause = _OTHER_SID if _DIFFERENT in numbers else entry.cause
     if is_denied or _NO_ACCOUNT in numbers:
         candidates = (status.place,) if place is None else (place, status.place)
         place = next((owned for owned in candidates if not _is_owner_valid(status, owned)), None)
@@ -421,6 +414,14 @@ def give_owner(status: ReportedStatus) -> Remedy:
     elif place != status.place and not _is_owner_valid(status, status.place):
         actions += (f"If the text stays, do the same for {named(status.database)}, which sends.",)
     return give_to_sa(place, cause, actions)
+
+
+def mend_sender(status: ReportedStatus) -> Remedy:
+    """Advise TRUSTWORTHY within one instance, or another owner of the target's database if it has lost its own."""
+    place, is_untrusted = status.find_target(), status.trouble is StatusTrouble.NOT_TRUSTED
+    shown = server_remedies.trust_initiator(status, place, _UNTRUSTED) if is_untrusted else None
+    shown = own_database(status.server, place) if place is not None and not is_untrusted else shown
+    return shown or say_at_target(status)
 
 
 def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:
@@ -492,7 +493,7 @@ def open_target(status: ReportedStatus) -> Remedy:
     """Return the statement that opens the target's database, if the export shows why it is closed."""
     place = status.find_target()
     if place is None or place.database is None:
-        return _open_holder(status) or say(status)
+        return server_remedies.lead_to_partner(status) or _open_holder(status) or say(status)
     return (
         _look_at_target(status)
         or server_remedies.leave_secondary(status, place)

@@ -15,7 +15,6 @@ from routing.render.phrases import join_words, named
 
 ANOTHER_OWNER = "Give the database another owner: any valid login may own it, such as sa."
 """The action for a database whose owner is no login."""
-_SINGLE_USER = "SINGLE_USER"
 _WRITE_RISK = "Somebody may have made the database read-only on purpose, as for a standby or an archive."
 _SINGLE_RISK = "ROLLBACK IMMEDIATE ends the session that has the database for itself, and rolls back its work."
 
@@ -79,7 +78,7 @@ def open_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
         cause = f"{shown} is read-only, and takes no messages."
         line = statements.alter_database(place.database, "READ_WRITE WITH NO_WAIT")
         return ready(at, cause, ("Make it writable.",), line, risk=_WRITE_RISK, altered=opened)
-    if facts.user_access == _SINGLE_USER:
+    if facts.user_access == "SINGLE_USER":
         cause = f"{shown} is in mode SINGLE_USER, in which Service Broker delivers nothing."
         line = statements.alter_database(place.database, "MULTI_USER WITH ROLLBACK IMMEDIATE")
         return ready(at, cause, ("Open it for everybody.",), line, risk=_SINGLE_RISK, altered=opened)

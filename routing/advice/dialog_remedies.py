@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from routing.advice import statements
 from routing.advice.remedy import Confidence, Remedy, to_fill_in
@@ -13,18 +13,38 @@ from routing.cases.server_facts import CertificateFacts
 from routing.render.phrases import join_words, named
 
 LIST_CERTIFICATES = "SELECT name, start_date, expiry_date, pvt_key_encryption_type_desc FROM sys.certificates;"
+_LIST_USERS = (
+    "SELECT name, USER_NAME(principal_id), pvt_key_encryption_type_desc, is_active_for_begin_dialog"
+    " FROM sys.certificates;"
+)
 _CREATE = (
     "CREATE CERTIFICATE [<certificate>] AUTHORIZATION {} WITH SUBJECT = N'<subject>',"
     " START_DATE = N'<date>', EXPIRY_DATE = N'<date>';"
 )
-_LIST_DISABLED = "SELECT name, USER_NAME(principal_id) FROM sys.certificates WHERE is_active_for_begin_dialog = 0;"
 _INSTALL = "CREATE CERTIFICATE [<certificate>] AUTHORIZATION {} FROM FILE = N'<file of the other side>';"
 _RENEW_THERE = (
     "It is the public part of the other side's certificate: create another one there, and install its public part"
     " here for the same user."
 )
 _PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
-_OWNER_ID, _DISABLED = 1, 9767
+_ALTERED: Mapping[int, tuple[str, str, str]] = {
+    9733: (
+        "has no private key",
+        "Add its private key from a backup, or create another certificate for the user.",
+        "PRIVATE KEY (FILE = N'<file>', DECRYPTION BY PASSWORD = N'<password>')",
+    ),
+    9737: (
+        "has a private key that is encrypted by a password",
+        "Encrypt the key by the database master key instead.",
+        "PRIVATE KEY (DECRYPTION BY PASSWORD = N'<password>')",
+    ),
+    9767: (
+        "is disabled for BEGIN DIALOG",
+        "Enable it, or create another certificate for the user.",
+        "ACTIVE FOR BEGIN_DIALOG = ON",
+    ),
+}
+"""The fault of the certificate of a dialog's user by number, the action, and the option of ALTER CERTIFICATE."""
 _NOT_ON_MANAGED = (
     "A dialog with encryption needs a remote service binding, which a Managed Instance does not support."
 )
@@ -34,7 +54,7 @@ _OWNER_RISK = "The holder of that private key can then act as this user."
 
 def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
     """Advise on the certificates of a dialog's users, with those that were exported."""
-    exported = _name_invalid(status) or _give_to_user(status) or _activate(status)
+    exported = _alter(status) or _name_invalid(status) or _give_to_user(status)
     if exported is not None:
         return exported
     number, lines = _find_principal(status), [LIST_CERTIFICATES]
@@ -43,17 +63,19 @@ def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
     return _of_database(status, *lines, *(line.format("[<user>]") for line in (_CREATE, _INSTALL)))
 
 
-def _activate(status: ReportedStatus) -> Remedy | None:
-    """Advise ALTER CERTIFICATE if the only certificates of the user are disabled for dialogs."""
-    if status.status_text.number != _DISABLED:
+def _alter(status: ReportedStatus) -> Remedy | None:
+    """Advise ALTER CERTIFICATE if dialogs cannot use the certificate of the user."""
+    number = status.status_text.number
+    if number is None or number not in _ALTERED:
         return None
+    fault, action, option = _ALTERED[number]
     principal = _find_principal(status)
     names = [one.name for one in _certificates(status) if principal is not None and one.principal_id == principal]
     name = statements.identifier(names[0]) if len(names) == 1 else "[<certificate>]"
-    line = None if name is None else f"ALTER CERTIFICATE {name} WITH ACTIVE FOR BEGIN_DIALOG = ON;"
-    cause = "The certificate of the dialog's user is disabled for BEGIN DIALOG."
-    actions = ("Enable it, or create another certificate for the user.",)
-    return to_fill_in(status.place, cause, actions, _LIST_DISABLED, line, confidence=Confidence.LIKELY)
+    line = None if name is None else f"ALTER CERTIFICATE {name} WITH {option};"
+    which = f"Certificate {named(names[0])}" if len(names) == 1 else "The certificate"
+    cause = f"{which} of the dialog's user {fault}."
+    return to_fill_in(status.place, cause, (action,), _LIST_USERS, line, confidence=Confidence.LIKELY)
 
 
 def bind_user(status: ReportedStatus) -> Remedy:
@@ -124,7 +146,7 @@ def _give_to_user(status: ReportedStatus) -> Remedy | None:
     owned = [
         certificate
         for certificate in _copies(status)
-        if certificate.user_name == "dbo" or certificate.principal_id == _OWNER_ID
+        if certificate.user_name == "dbo" or certificate.principal_id == 1
     ]
     pasted = statements.identifier(user)
     if not owned:

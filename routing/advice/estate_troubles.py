@@ -9,19 +9,11 @@ from dataclasses import replace
 
 from routing.advice import statements
 from routing.advice.broker_copies import MASTER, enable_database
-from routing.advice.client_services import CLIENT_ACTION, LeftClients, find_client, find_left, report_left
+from routing.advice.client_services import CLIENT_ACTION, HABITS, LeftClients, find_client, find_left, report_left
 from routing.advice.database_remedies import open_key
 from routing.advice.login_remedies import is_anonymous, risk_of_connect, unite_accounts
 from routing.advice.queue_remedies import find_failures, read_queue, turn_on, unlock_queue
-from routing.advice.remedy import (
-    Confidence,
-    EstateTrouble,
-    Remedy,
-    RemedyPlace,
-    TroubleKind,
-    ready,
-    to_fill_in,
-)
+from routing.advice.remedy import Confidence, EstateTrouble, Remedy, RemedyPlace, TroubleKind, ready, to_fill_in
 from routing.advice.server_remedies import ANOTHER_PORT, alter_endpoint, free_endpoint
 from routing.advice.service_remedies import count_losses
 from routing.advice.status_meanings import StatusTrouble
@@ -40,8 +32,19 @@ from routing.terms import MSDB, SYSTEM_DATABASES
 
 _WITHOUT_CONNECT = re.compile(r"login '([^']+)' does not have CONNECT permission", re.IGNORECASE)
 _OF_KEY = re.compile(r"master key in the database '([^']+)'")
-_GONE = ("-8490", "-8470")
-"""Codes of a query notification whose service is gone: it does not exist, or was dropped."""
+_NOTIFICATIONS = (
+    (
+        *(("-8490", "-8470"), TroubleKind.CLIENTS_GONE),
+        "to clients that have ended, whose services no longer exist",
+        "No message is lost that anybody waits for, and these dialogs have ended: do not create the services.",
+    ),
+    (
+        *(("-8494",), TroubleKind.LOGIN_REFUSED),
+        "to services to which it has no permission to send",
+        "Let the user of the query own the service, or run GRANT SEND ON SERVICE::[<service>] TO [guest].",
+    ),
+)
+"""Codes of a query notification that failed, the kind of trouble, the services, and the action."""
 _USE_AGAIN = (
     "Let the programs on both sides run END CONVERSATION when a dialog is done.",
     "Let senders use a dialog again, or give BEGIN DIALOG a LIFETIME.",
@@ -71,7 +74,7 @@ def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
         *report_left(left, MANY_OPEN, MANY),
         *_refused_logins(server),
         *find_transport_errors(server),
-        *_lost_clients(server),
+        *_refused_notifications(server),
         *_closed_keys(server),
         *_shared_ports(server),
     ]
@@ -144,30 +147,57 @@ def _endpoint_troubles(server: ServerEvidence, left: LeftClients) -> Iterator[Es
         for place, counted in every
         if counted.state == IN_ERROR or (place, find_client(counted.service, counted.far_service)) not in left
     ]
-    for _, counted in placed:
-        waiting = server.count_waiting(counted.instance, counted.database, counted.far_service or "")
+    opened = (((place, _pair(counted)), counted) for place, counted in placed if counted.state in _OPEN)
+    open_sides = {}
+    for (place, pair), pair_counts in group_pairs(opened).items():
+        # Both ends of a dialog may be in one database.
+        sides = group_pairs((_side(counted), counted) for counted in pair_counts)
+        most = max(sides.values(), key=_sum)
+        waiting = server.count_waiting(*most[0][:2], most[0].far_service or "")
         # Dialogs with a message that waits are open because of it.
-        if counted.state in _OPEN and counted.endpoints - waiting >= MANY_OPEN:
-            yield _report_open_dialogs(counted)
+        if _sum(most) - waiting >= MANY_OPEN:
+            open_sides[place, pair] = _side(most[0])
+            yield _report_open_dialogs(place, most)
     for place, counts in group_pairs(pair for pair in placed if pair[1].state == IN_ERROR).items():
         yield _in_error(server, place, counts)
-    for place, counts in group_pairs(pair for pair in placed if pair[1].state in _OVER).items():
+    over = (
+        (place, counted)
+        for place, counted in placed
+        # The other ends of open dialogs are over when the program there ends them.
+        if counted.state in _OVER
+        and (counted.state == CLOSED or open_sides.get((place, _pair(counted)), _side(counted)) == _side(counted))
+    )
+    for place, counts in group_pairs(over).items():
         if _sum(counts) >= MANY:
             yield _report_leak(server, place, counts)
 
 
-def _report_open_dialogs(counted: EndpointCount) -> EstateTrouble:
-    services = _services([counted])[0]
+def _pair(counted: EndpointCount) -> frozenset[str | None]:
+    return frozenset((counted.service, counted.far_service))
+
+
+def _side(counted: EndpointCount) -> bool | str | None:
+    return counted.service if counted.is_initiator is None else counted.is_initiator
+
+
+def _report_open_dialogs(place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
+    total = _sum(counts)
     remedy = to_fill_in(
-        RemedyPlace(counted.instance, counted.database),
-        f"{count(counted.endpoints, 'dialog')} of {services} are open in {named(counted.database)}:"
+        place,
+        f"{count(total, 'dialog')} of {_services(counts)[0]} are open in {named(place.database)}:"
         " programs may begin one for each message, and never end it.",
-        (CLIENT_ACTION,) if find_client(counted.service, counted.far_service) else _USE_AGAIN,
+        _advise_clients(counts) or _USE_AGAIN,
         "SELECT far_service, is_initiator, COUNT(*), MIN(security_timestamp) FROM sys.conversation_endpoints",
-        f"WHERE state = '{counted.state}' GROUP BY far_service, is_initiator;",
+        "WHERE state IN ('CO', 'SO') GROUP BY far_service, is_initiator;",
     )
-    subject = f"{count(counted.endpoints, 'conversation endpoint')} that are open"
-    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, counted.endpoints, remedy)
+    subject = f"{count(total, 'conversation endpoint')} that are open"
+    return EstateTrouble(TroubleKind.ENDPOINTS_LEAK, subject, total, remedy)
+
+
+def _advise_clients(counts: Iterable[EndpointCount]) -> tuple[str, ...]:
+    """Return the advice to programs on each client library that the endpoints belong to."""
+    clients = (find_client(counted.service, counted.far_service) for counted in counts)
+    return tuple(dict.fromkeys(HABITS[client.library] for client in clients if client is not None))
 
 
 def _sum(counts: Iterable[EndpointCount]) -> int:
@@ -236,7 +266,7 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
         actions = (
             "Let the program on each side run END CONVERSATION when it gets the message EndDialog or Error.",
             "Give BEGIN DIALOG a LIFETIME, after which SQL Server removes the endpoint.",
-            *((CLIENT_ACTION,) if any(find_client(one.service, one.far_service) for one in counts) else ()),
+            *_advise_clients(counts),
             *_ending_actions(inbound, outbound),
         )
     state = CLOSED
@@ -307,29 +337,18 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
             yield EstateTrouble(TroubleKind.LOGIN_REFUSED, f"login {named(login)} is refused", 1, remedy)
 
 
-def _lost_clients(server: ServerEvidence) -> Iterator[EstateTrouble]:
-    """Yield the instances with query notifications to lost clients in their error log."""
+def _refused_notifications(server: ServerEvidence) -> Iterator[EstateTrouble]:
+    """Yield the instances with query notifications in their error log whose service is gone, or refuses them."""
     for instance in server.logging_instances:
-        lines = [
-            line
-            for line in server.log_lines(instance, "query notification dialog")
-            if any(code in line for code in _GONE)
-        ]
-        if not lines:
-            continue
-        cause = (
-            f"{named(instance)} sends query notifications (SqlDependency) to services that no longer exist,"
-            " because their clients have ended."
-        )
-        actions = (
-            quote_log(instance, lines[0]),
-            "No message is lost that anybody waits for: SQL Server has ended these dialogs itself.",
-            "Do not create the services.",
-            CLIENT_ACTION,
-        )
-        remedy = Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.LIKELY)
-        what = f"{count(len(lines), 'query notification')} to clients that are gone"
-        yield EstateTrouble(TroubleKind.CLIENTS_GONE, what, len(lines), remedy)
+        lines = server.log_lines(instance, "query notification dialog")
+        for codes, kind, sent_to, action in _NOTIFICATIONS:
+            failed = [line for line in lines if any(code in line for code in codes)]
+            if failed:
+                cause = f"{named(instance)} sends query notifications (SqlDependency) {sent_to}."
+                actions = (quote_log(instance, failed[0]), action, CLIENT_ACTION)
+                remedy = Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.LIKELY)
+                what = f"{count(len(failed), 'query notification')} {sent_to}"
+                yield EstateTrouble(kind, what, len(failed), remedy)
 
 
 def _closed_keys(server: ServerEvidence) -> Iterator[EstateTrouble]:

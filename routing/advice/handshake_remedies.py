@@ -24,10 +24,7 @@ _REPORTED: Mapping[StatusTrouble | None, str] = {
 }
 ALGORITHM = "encryption algorithm"
 """The words of an error about encryption, in lower case."""
-AGREE_ON_AES = (
-    "Let both endpoints use AES: run ALTER ENDPOINT on each that does not.",
-    "RC4 is no longer safe.",
-)
+AGREE_ON_AES = ("Let both endpoints use AES: run ALTER ENDPOINT on each that does not.", "RC4 is no longer safe.")
 """The actions for endpoints without a common algorithm."""
 _ALGORITHM_RISK = "The endpoint closes its connections. A partner that only takes RC4 cannot connect afterwards."
 

@@ -26,7 +26,6 @@ from routing.rules import text
 
 _LOGIN_ATTEMPTS = (28047, 28048)
 _CONNECT_RISK = "The login can then connect to the endpoint."
-_OF_BROKER = "Service Broker"
 _LOGON_FAILED = ("8009030c", "80090303", "80090304", "8009030e", "80090311", "80090322")
 _SHOWN_LOGINS = 5
 _LOGIN = re.compile(r"login (?:attempt by user )?(['\"])([^'\"]*)\1", re.IGNORECASE)
@@ -53,7 +52,7 @@ def read_peer_log(status: ReportedStatus) -> ReportedStatus | None:
     peer = status.find_peer()
     if peer is None or peer.name == status.instance:
         return None
-    for line in status.server.log_lines(peer.name, _OF_BROKER):
+    for line in status.server.log_lines(peer.name, "Service Broker"):
         trouble, logged = _unwrap(status, line)
         if trouble is not None:
             instance, other = peer.name, status.instance
@@ -221,11 +220,15 @@ def _find_login(status: ReportedStatus) -> str | None:
     return with_domain[0] if with_domain else None
 
 
+def _renew_certificate(status: ReportedStatus) -> Remedy | None:
+    return handshake_remedies.renew_peer_certificate(status) or handshake_remedies.renew_own_certificate(status)
+
+
 _REFUSALS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy | None]] = {
     StatusTrouble.NO_CONNECT: grant_connect,
     StatusTrouble.NO_ENDPOINT_CERTIFICATE: handshake_remedies.install_certificate,
-    StatusTrouble.CERTIFICATE_EXPIRED: handshake_remedies.renew_peer_certificate,
-    StatusTrouble.CERTIFICATE_NOT_YET_VALID: handshake_remedies.renew_peer_certificate,
+    StatusTrouble.CERTIFICATE_EXPIRED: _renew_certificate,
+    StatusTrouble.CERTIFICATE_NOT_YET_VALID: _renew_certificate,
     StatusTrouble.HANDSHAKE_FAILED: explain_logon,
 }
 """What the error log of the other side may say of a connection, with its remedies."""

@@ -79,10 +79,7 @@ def _advise_on_paths(paths: Iterable[JudgedPath], sent: MessageCase, read_estate
     return [
         remedy
         for path in paths
-        for remedy in (
-            *find_remedies(path, sent, estate)[1],
-            *find_wrong_ports(path.all_paths, sent, estate),
-        )
+        for remedy in (*find_remedies(path, sent, estate)[1], *find_wrong_ports(path.all_paths, sent, estate))
     ]
 
 

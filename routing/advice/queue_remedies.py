@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from routing.advice import statements
 from routing.advice.database_remedies import ANOTHER_OWNER, give_to_sa, trust
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.service_remedies import is_of_event_notifications
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import QueueFacts
 from routing.render.phrases import named, quote_log
@@ -31,7 +32,14 @@ _OWNER = '"dbo"'
 _SYSTEM_LOGIN = re.compile(r"##MS_\w+##", re.ASCII)
 _NO_ACCESS = ("is not able to access the database", "is not trusted")
 _NO_USER, _NO_PROCEDURE = "Cannot execute as the user", "Could not find stored procedure"
+_DROPPED = "DROPPED"
 _ACTIVATED, _NOTIFIED, _INACTIVE, _RECEIVING = "activated proc", "NOTIFIED", "INACTIVE", "RECEIVES_OCCURRING"
+_OUTSIDE = "externalactivator"
+_BY_NOTIFICATION = (
+    "If an event notification of QUEUE_ACTIVATION starts its program, leave the activation off, and look at the"
+    " program that receives the notifications."
+)
+_LEAVES = "A procedure that uses another database needs a signature with a certificate, or TRUSTWORTHY here."
 MANY_MESSAGES = 100_000
 """So many messages in a queue that is read are worth a look."""
 
@@ -70,7 +78,12 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
     """Return the remedy for a queue that holds messages and that nobody reads."""
     if queue.messages == 0 or queue.waiting:
         return None
-    if queue.messages and target.database == MSDB and queue.name in _OF_MAIL:
+    is_mail = target.database == MSDB and queue.name in _OF_MAIL
+    facts = server.database(*target)
+    if (is_mail or queue.activation) and facts is not None and facts.is_broker_on is False:
+        # The broker is a trouble of its own, and then no queue starts its procedure.
+        return None
+    if queue.messages and is_mail:
         return _start_mail(target, queue)
     holds = f"Queue {named(queue.name)} of {named(target.database)} holds"
     holds += " messages" if queue.messages is None else f" {count(queue.messages, 'message')}"
@@ -80,18 +93,43 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
         return _mend_activation(server, target, queue, holds)
     if queue.messages is None:
         return None
+    outside = _start_activator(server, target, queue, holds)
+    if outside is not None:
+        return outside
     missing_reader = "no procedure is started for it" if queue.waiting is None else "no program waits for them"
     cause = f"{holds}, and {missing_reader}."
     if queue.activation:
         action = f"Turn the activation of {named(queue.activation)} on."
         line = _alter(queue, "ACTIVATION (STATUS = ON)")
         return ready(target, cause, (action,), line, confidence=Confidence.LIKELY)
+    starts = any(
+        counted[:2] == target and is_of_event_notifications(counted.far_service) for counted in server.counts
+    )
     actions = (
+        *((_BY_NOTIFICATION,) if starts else ()),
         "Start the program that receives from the queue, or let the queue start a procedure.",
         "Do not delete messages: their senders wait for an answer.",
     )
     started = "ACTIVATION (STATUS = ON, PROCEDURE_NAME = <procedure>, MAX_QUEUE_READERS = 1, EXECUTE AS OWNER)"
     return to_fill_in(target, cause, actions, _alter(queue, started), confidence=Confidence.LIKELY)
+
+
+def _start_activator(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, holds: str) -> Remedy | None:
+    """Advise on a queue whose readers a program outside starts, by event notifications of QUEUE_ACTIVATION."""
+    queues = (other for unit, other in server.list_queues() if unit == target)
+    watched = [name for other in queues for name in (other.name, *other.services) if _OUTSIDE in collated(name)]
+    if not watched:
+        return None
+    is_own = any(_OUTSIDE in collated(name) for name in (queue.name, *queue.services))
+    reader = "its program does not read them" if is_own else "the program that it should start does not read them"
+    cause = f"{holds}. {named(watched[0])} belongs to the External Activator of Service Broker, and {reader}."
+    actions = (
+        "Check that its Windows service runs, and read its EATrace.log.",
+        "Check that its configuration file names this queue and a program that exists.",
+        "Leave the activation of the queue off: a queue has one kind of activation.",
+    )
+    look = "SELECT name, service_name, OBJECT_NAME(parent_id) FROM sys.event_notifications;"
+    return to_fill_in(target, cause, actions, look, confidence=Confidence.LIKELY)
 
 
 def _start_mail(target: RemedyPlace, queue: QueueFacts) -> Remedy:
@@ -114,16 +152,12 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
         action = f"Let the queue start at least one reader of {procedure}."
         line = _alter(queue, "ACTIVATION (MAX_QUEUE_READERS = 1)")
         return ready(target, cause, (action,), line, confidence=Confidence.CERTAIN)
-    facts = server.database(*target)
-    if facts is not None and facts.is_broker_on is False:
-        # The broker is a trouble of its own, and then no queue starts its procedure.
-        return None
     lines = find_failures(server, target, queue)
     if lines:
         acting = _mend_context(server, target, queue, lines[0])
         if acting is not None:
             return acting
-    if not lines and queue.waiting is not None and queue.monitor is None:
+    if not lines and queue.waiting is not None and queue.monitor in (None, _DROPPED):
         why = f"{holds}, its activation is on, and no queue monitor watches it to start {procedure}."
         action = "Turn the activation off and on, which makes a new queue monitor."
         switch = (_alter(queue, f"ACTIVATION (STATUS = {state})") for state in ("OFF", "ON"))
@@ -136,8 +170,11 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
         cause = f"{holds}, and procedure {procedure} fails when the queue starts it."
         actions = (
             quote_log(target.instance, lines[0]),
-            f"Give {procedure}{runs_as} the permission that is missing, or correct its code.",
-            "A procedure that uses another database needs a signature with a certificate, or TRUSTWORTHY here.",
+            *(
+                (f"Give {procedure}{runs_as} the permission that is missing.", _LEAVES)
+                if any(words in lines[0] for words in ("permission", "denied"))
+                else (f"Correct the code of {procedure}{runs_as}, or what it uses: the line says why it fails.",)
+            ),
         )
     else:
         cause = f"{holds}; the queue has started procedure {procedure}, and the procedure receives nothing."

@@ -29,6 +29,7 @@ CASES: Sequence[tuple[tuple[Reason, ...], Callable[[StuckMessage], Remedy | None
     (_LOST, service_remedies.end_dead),
     ((Reason.SCOPE_BROKER_DISABLED,), broker_copies.enable_scope),
     ((Reason.BROKER_DISABLED,), broker_copies.enable_target),
+    (_LOST, route_remedies.correct_invalid),
     (_LOST, route_remedies.correct_spelling),
     (_LOST, route_remedies.renew_route),
     (_LOST, route_remedies.correct_route_id),

@@ -14,11 +14,19 @@ from routing.importing.tsql.servers import write_server
 from routing.render.phrases import named
 from routing.terms import JsonObject, Word
 
-_NOT_ON_MANAGED = (
-    *("CREATE ENDPOINT", "ALTER ENDPOINT", "REMOTE SERVICE BINDING", "ENABLE_BROKER", "DISABLE_BROKER"),
-    *("MIRROR_ADDRESS", "N'TRANSPORT'"),
-)
-_NOT_ON_RDS = ("CREATE ENDPOINT", "ALTER ENDPOINT", "ENDPOINT::", "TRUSTWORTHY", "TO [sa]")
+# The words of statements that an instance refuses. Actions with the word of a pair are about such a statement.
+_NOT_ON_MANAGED = {
+    **dict.fromkeys(("CREATE ENDPOINT", "ALTER ENDPOINT"), "endpoint"),
+    **dict.fromkeys(
+        ("REMOTE SERVICE BINDING", "ENABLE_BROKER", "DISABLE_BROKER", "MIRROR_ADDRESS", "N'TRANSPORT'")
+    ),
+}
+_NOT_ON_RDS = {
+    **dict.fromkeys(("CREATE ENDPOINT", "ALTER ENDPOINT", "ENDPOINT::"), "endpoint"),
+    "TRUSTWORTHY": "TRUSTWORTHY",
+    "TO [sa]": "such as sa",
+}
+_ALONE = "Its databases exchange messages only with each other: keep both services in one instance."
 _CHANGES = ("ALTER ", "CREATE ", "DROP ", "END CONVERSATION", "GRANT ", "REVOKE ")
 _ON_AZURE = "no statement makes it send or take messages."
 _LEAVE_AZURE = (
@@ -256,9 +264,13 @@ def withhold_refused(server: ServerEvidence, remedy: Remedy) -> Remedy:
     statement = remedy.statement or ""
     limits = ("a Managed Instance", server.is_managed, _NOT_ON_MANAGED), ("Amazon RDS", server.is_rds, _NOT_ON_RDS)
     for kind, is_of_kind, refused in limits:
-        if is_of_kind(remedy.instance) and any(words in statement for words in refused):
+        words = [word for statement_words, word in refused.items() if statement_words in statement]
+        if is_of_kind(remedy.instance) and words:
             note = f"{named(remedy.instance)} is {kind}, which does not support a statement for it."
-            return replace(remedy, actions=(note, *remedy.actions), statement=None, is_complete=False)
+            kept = [each for each in remedy.actions if not any(word and word in each for word in words)]
+            alone = [_ALONE] if refused is _NOT_ON_RDS and "endpoint" in words else []
+            actions = (note, *alone, *kept)
+            return replace(remedy, actions=actions, statement=None, is_complete=False, risk=None)
     is_change = any(words in statement for words in _CHANGES)
     altered = remedy.altered
     if not isinstance(altered, AlteredDatabases):

@@ -5,6 +5,7 @@ Each function is one case, and returns None if it does not apply.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from routing.advice import statements
@@ -18,6 +19,7 @@ from routing.rules.text import EXPIRED, OTHER_BROKER, SPELLINGS
 from routing.terms import MatchingStep, Reason
 
 _ID = "BROKER_INSTANCE"
+_BARE_IPV6 = re.compile(r"tcp://([0-9a-f:]{2,45}):(\d{1,5})/?", re.IGNORECASE | re.ASCII)
 _REPLACE_RISK = "The statement drops the route and creates it again in one transaction; you own the new route."
 
 
@@ -38,6 +40,28 @@ def correct_spelling(stuck: StuckMessage) -> Remedy | None:
                 place, near.name, clause, cause, action, option="SERVICE_NAME", confidence=Confidence.CERTAIN
             )
     return None
+
+
+def correct_invalid(stuck: StuckMessage) -> Remedy | None:
+    """Correct the invalid address of a route for the service, such as an IPv6 address without brackets."""
+    rows = stuck.estate.server.invalid_routes(stuck.instance, stuck.last.scope, stuck.service)
+    if not rows:
+        return None
+    route, address = rows[0]["name"], rows[0]["address"]
+    cause = (
+        f"Route {named(route)} of {named(stuck.last.scope)} has the invalid address {named(address)}, so the"
+        " messages have no route."
+    )
+    action = "Correct it: the form is TCP://HOST:PORT, with an IPv6 address in brackets."
+    target = stuck.target()
+    known = None if target is None else stuck.address_of(target)
+    match = _BARE_IPV6.fullmatch(address)
+    if match is not None:
+        clause = statements.lead_to(f"[{match[1]}]", match[2])
+    else:
+        clause = statements.lead_to(None, None) if known is None else statements.with_clause(address=known.written)
+    is_open = match is None and known is None
+    return correct_route(stuck.place(stuck.last.scope), route, clause, cause, action, is_open=is_open)
 
 
 def renew_route(stuck: StuckMessage) -> Remedy | None:

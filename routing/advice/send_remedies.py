@@ -57,7 +57,7 @@ def grant_missing_send(
         is_open = roles is None and not is_reported
         return _grant_to(target, service, user, why, senders, is_open=is_open and bool(senders))
     if is_bound is not False and senders:
-        return None
+        return _install_copy(server, sender, target, senders) if is_bound and not is_reported else None
     if is_bound is True:
         cause = (
             f"Nobody may send to service {named(service)} of {named(target.database)}: the target throws the"
@@ -72,6 +72,30 @@ def grant_missing_send(
     )
     line = _grant(pasted, f"[{EVERYBODY}]")
     return ready(target, cause, _FOR_PUBLIC, line, risk=_SEND_RISK, confidence=Confidence.LIKELY)
+
+
+def _install_copy(
+    server: ServerEvidence, sender: RemedyPlace, target: RemedyPlace, senders: Sequence[str]
+) -> Remedy | None:
+    """Advise CREATE CERTIFICATE FROM FILE if the target's database lacks the sender's certificate."""
+    place = target.instance, target.database or ""
+    own = [one for one in server.certificates(sender.instance, sender.database or "") if one.has_private_key]
+    if len(own) != 1 or own[0].subject is None or not server.was_exported("certificates", *place):
+        return None
+    if any(copy.is_copy_of(own[0]) for copy in server.certificates(*place)):
+        return None
+    name, users = statements.identifier(own[0].name), [one for one in senders if one != EVERYBODY]
+    cause = (
+        f"{named(target.database)} of {named(target.instance)} has no copy of {named(own[0].name)}, the sender's"
+        " certificate: the target throws the messages away."
+    )
+    actions = (
+        f"In {named(sender.database)} of {named(sender.instance)}, run BACKUP CERTIFICATE … TO FILE.",
+        "Create it from the file in the target's database, for the user that may send to the service.",
+    )
+    user = (statements.identifier(users[0]) if len(users) == 1 else None) or "[<user>]"
+    line = None if name is None else f"CREATE CERTIFICATE {name} AUTHORIZATION {user} FROM FILE = N'<file>';"
+    return to_fill_in(target, cause, actions, line, confidence=Confidence.LIKELY)
 
 
 def grant_send(status: ReportedStatus) -> Remedy:

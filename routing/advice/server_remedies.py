@@ -30,7 +30,6 @@ PORT_RISK = "The endpoint closes its connections for a moment, and SQL Server co
 """The risk of another port or authentication of an endpoint."""
 ANOTHER_PORT = "AS TCP (LISTENER_PORT = <port>)"
 """The option of an endpoint that gets another port."""
-_NO_ACCESS = 916
 _OF_SECONDARIES = (976, 978, 983)
 _WITH_INSTANCE = re.compile(
     r"tcp://(?P<machine>[\w.-]{1,253})\\(?P<instance>[^\\/:]{1,64})(?::(?P<port>\d{1,5}))?/?", re.IGNORECASE
@@ -193,11 +192,13 @@ def lead_to_partner(status: ReportedStatus) -> Remedy | None:
         return None
     facts = None if target is None else status.server.database(target.name, holder.name)
     is_mirror = facts is not None and facts.mirroring_role == "MIRROR" and route.service == status.service
-    if not is_mirror and (broker is None or route.broker != broker):
+    is_closed = status.trouble is StatusTrouble.TARGET_DATABASE_CLOSED
+    if not is_mirror and (is_closed or broker is None or route.broker != broker):
         return None
+    fails = "The mirror of the database is" if is_closed else "Nothing answers"
     same_broker = "" if broker is None else " with the same broker instance"
     cause = (
-        f"Nothing answers at {named(status.address)}, and {named(holder.name)} of {named(partner)} holds service"
+        f"{fails} at {named(status.address)}, and {named(holder.name)} of {named(partner)} holds service"
         f" {named(status.service)}{same_broker}: the database has failed over to it."
     )
     check = f"Check that {named(partner)} is the principal now, and that the sending server reaches its port."
@@ -422,9 +423,9 @@ def link_express(server: ServerEvidence, sender: str, target: str | None) -> Rem
 # The target's database: its owner, or what its initiator may do.
 
 
-def trust_initiator(status: ReportedStatus, target: RemedyPlace | None, inner: set[int]) -> Remedy | None:
-    """Advise TRUSTWORTHY for the sending database if error 916 denies it another one of its instance."""
-    if _NO_ACCESS not in inner or target is None or target.database is None:
+def trust_initiator(status: ReportedStatus, target: RemedyPlace | None, number: int) -> Remedy | None:
+    """Advise TRUSTWORTHY for the sending database if an error denies it another one of its instance."""
+    if target is None or target.database is None:
         return None
     if target.instance != status.instance or target.database == status.database:
         return None
@@ -436,7 +437,7 @@ def trust_initiator(status: ReportedStatus, target: RemedyPlace | None, inner: s
     return trust(
         status.place,
         f"The sender acts in {named(target.database)} as a user of {named(status.database)}, which is not trusted"
-        " there (error 916).",
+        f" there (error {number}).",
         (
             f"Set TRUSTWORTHY for {named(status.database)}, the simplest way within one instance.",
             "Or secure the dialog with certificates: a user in each database, and a remote service binding.",

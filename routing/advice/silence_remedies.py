@@ -190,8 +190,19 @@ def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:
     if target is None or target.database is None:
         return remedy
     twins = name_twins(silent.estate, target, silent.sender)
-    facts = (*twins, *_quote_logs(silent, target), *_missing(silent, target))
+    facts = (*twins, *_name_other_holders(silent, target), *_quote_logs(silent, target), *_missing(silent, target))
     return replace(remedy, actions=(*remedy.actions, *facts, EVENT_THAT_TELLS))
+
+
+def _name_other_holders(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
+    """Yield a sentence on other databases of the target's instance that may have taken the messages instead."""
+    holders = silent.estate.find_instance(target.instance).holders_of(silent.service)
+    others = [named(holder.name) for holder in holders if holder.is_enabled and holder.name != target.database]
+    if silent.broker is None and others:
+        yield (
+            f"{join_words(others)} of {named(target.instance)} holds the service too, and may have taken them:"
+            " bind the dialog to the right broker instance, in the route or in BEGIN DIALOG."
+        )
 
 
 def _quote_logs(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:

@@ -54,10 +54,7 @@ def literal(text: str | None, longest: int = LONGEST_TEXT) -> str | None:
 
 
 def with_clause(
-    service: str | None = None,
-    broker: str | None = None,
-    address: str | None = None,
-    mirror: str | None = None,
+    service: str | None = None, broker: str | None = None, address: str | None = None, mirror: str | None = None
 ) -> str | None:
     """Return the WITH clause of a route statement, or None if a given text cannot be pasted."""
     values_by_word = {

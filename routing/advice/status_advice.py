@@ -18,7 +18,7 @@ from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.send_remedies import grant_access, grant_send
 from routing.advice.server_remedies import follow_primary, lead_from_loopback
 from routing.advice.service_remedies import end_conversations, end_dead_dialog
-from routing.advice.silence_remedies import describe_silence, has_arrived, with_rival_routes
+from routing.advice.silence_remedies import describe_silence, find_outdated, has_arrived, with_rival_routes
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import CONNECTION_TROUBLES, StatusTrouble, find_trouble
 from routing.advice.stuck_messages import AdviceEstate
@@ -52,8 +52,8 @@ _AT_TARGET = (
     StatusTrouble.NOT_TAKEN_THERE,
 )
 """The troubles of a database that a secondary replica may have instead of the primary."""
-_SHOWN_BY_PATHS = (StatusTrouble.NOT_TAKEN_THERE, StatusTrouble.ID_DIFFERS)
-"""What a destination lacks, which a failing path shows as well."""
+_SHOWN_BY_PATHS = (StatusTrouble.NOT_TAKEN_THERE, StatusTrouble.ID_DIFFERS, StatusTrouble.SENT_AGAIN)
+"""The troubles that a failing path shows as well."""
 EXPORT_AGAIN = (
     "If the status stays, SQL Server routes differently than these exports say: export the routes of the sending"
     " database and of msdb, sys.databases and sys.services again, all at one time, and compare."
@@ -148,27 +148,34 @@ def _end_dialogs(status: ReportedStatus) -> Remedy:
 
 
 ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
-    StatusTrouble.SENDER_BROKER_OFF: connection_advice.enable_own_broker,
-    StatusTrouble.MSDB_BROKER_OFF: connection_advice.enable_own_broker,
+    **dict.fromkeys(
+        (StatusTrouble.SENDER_BROKER_OFF, StatusTrouble.MSDB_BROKER_OFF), connection_advice.enable_own_broker
+    ),
     StatusTrouble.PASSING: connection_advice.wait,
     StatusTrouble.TARGET_DATABASE_CLOSED: connection_advice.open_target,
     StatusTrouble.NOT_TAKEN_THERE: connection_advice.look_at_target,
     StatusTrouble.NO_ENDPOINT: connection_advice.create_endpoint,
     StatusTrouble.BAD_ADDRESS: connection_advice.correct_address,
-    StatusTrouble.NAME_NOT_RESOLVED: connection_advice.mend_connection,
+    **dict.fromkeys(
+        (StatusTrouble.NAME_NOT_RESOLVED, StatusTrouble.NETWORK_FAILS), connection_advice.mend_connection
+    ),
     StatusTrouble.NOTHING_LISTENS: connection_advice.start_listening,
-    StatusTrouble.CLOSED_BY_OTHER_SIDE: connection_advice.mend_endpoints,
-    StatusTrouble.NETWORK_FAILS: connection_advice.mend_connection,
-    StatusTrouble.HANDSHAKE_FAILED: connection_advice.mend_endpoints,
+    **dict.fromkeys(
+        (StatusTrouble.CLOSED_BY_OTHER_SIDE, StatusTrouble.HANDSHAKE_FAILED), connection_advice.mend_endpoints
+    ),
     StatusTrouble.NO_CONNECT: connection_advice.grant_connect,
-    StatusTrouble.CERTIFICATE_NOT_YET_VALID: connection_advice.renew_certificate,
-    StatusTrouble.CERTIFICATE_EXPIRED: connection_advice.renew_certificate,
+    **dict.fromkeys(
+        (StatusTrouble.CERTIFICATE_NOT_YET_VALID, StatusTrouble.CERTIFICATE_EXPIRED),
+        connection_advice.renew_certificate,
+    ),
     StatusTrouble.NO_DIALOG_CERTIFICATE: dialog_remedies.renew_dialog_certificate,
     StatusTrouble.NO_ENDPOINT_CERTIFICATE: connection_advice.renew_endpoint_certificate,
     StatusTrouble.NO_BINDING: dialog_remedies.bind_user,
     StatusTrouble.OWNER_NOT_VALID: connection_advice.give_owner,
-    StatusTrouble.MASTER_KEY_CLOSED: connection_advice.open_master_key,
-    StatusTrouble.NO_SESSION_KEY: connection_advice.open_master_key,
+    **dict.fromkeys((StatusTrouble.USER_NOT_VALID, StatusTrouble.NOT_TRUSTED), connection_advice.mend_sender),
+    **dict.fromkeys(
+        (StatusTrouble.MASTER_KEY_CLOSED, StatusTrouble.NO_SESSION_KEY), connection_advice.open_master_key
+    ),
     StatusTrouble.NO_PERMISSION: grant_send,
     StatusTrouble.NO_ACCESS: grant_access,
     StatusTrouble.QUEUE_OFF: connection_advice.turn_queue_on,
@@ -283,7 +290,10 @@ class StatusAdviser:
         is_explained = any(remedy.risk or remedy.confidence is not Confidence.TO_BE_CHECKED for remedy in remedies)
         if is_explained or has_arrived(silent):
             return remedies
-        refusal = find_refusal(status)
+        # An error log from before the messages does not say what became of them.
+        path = results[0].path
+        is_old = path is not None and status.find_peer_name() in find_outdated(path)
+        refusal = None if is_old else find_refusal(status)
         return remedies if refusal is None else [refusal.with_confidence_at_most(Confidence.TO_BE_CHECKED)]
 
     def _describe_unsaid(self, result: MessageResult, trouble: StatusTrouble) -> ReportedStatus:

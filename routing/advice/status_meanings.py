@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from routing.rules.observed import CORRUPTED, REFUSALS, TRANSMITTER
+from routing.rules.observed import CORRUPTED, OF_WINDOWS, REFUSALS, SENT_AGAIN, TRANSMITTER
 from routing.terms import Word
 
 
@@ -35,6 +35,8 @@ class StatusTrouble(Word):
     NETWORK_FAILS = "NETWORK_FAILS"
     CONNECTION_REPLACED = "CONNECTION_REPLACED"
     OWNER_NOT_VALID = "OWNER_NOT_VALID"
+    USER_NOT_VALID = "USER_NOT_VALID"
+    NOT_TRUSTED = "NOT_TRUSTED"
     MASTER_KEY_CLOSED = "MASTER_KEY_CLOSED"
     NO_SESSION_KEY = "NO_SESSION_KEY"
     NO_PERMISSION = "NO_PERMISSION"
@@ -57,6 +59,8 @@ class StatusTrouble(Word):
     CONTRACT_NOT_TAKEN = "CONTRACT_NOT_TAKEN"
     LICENSE = "LICENSE"
     MESSAGE_REFUSED = "MESSAGE_REFUSED"
+    SENT_AGAIN = "SENT_AGAIN"
+    TAKEN_BY_OTHER = "TAKEN_BY_OTHER"
     DOUBLED_ID = "DOUBLED_ID"
     ID_DIFFERS = "ID_DIFFERS"
     RESTORED = "RESTORED"
@@ -65,6 +69,7 @@ class StatusTrouble(Word):
     LIFETIME_OVER = "LIFETIME_OVER"
     KEY_LOST = "KEY_LOST"
     TRANSMITTER_FAILED = "TRANSMITTER_FAILED"
+    SYSTEM_FAILED = "SYSTEM_FAILED"
     MESSAGE_CORRUPTED = "MESSAGE_CORRUPTED"
     STATEMENT_REFUSED = "STATEMENT_REFUSED"
     OTHER_NUMBER = "OTHER_NUMBER"
@@ -117,11 +122,7 @@ _NETWORK = (64, 121, 1231, 1232, 1236, 10050, 10051, 10052, 10060, 10064, 10065,
 _OF_CONNECTIONS = frozenset([*_REFUSED, *_CLOSED, *_NAME, *_NETWORK])
 _OF_OWNER = (916, 15404, 15406, 15517, 33009, 33019)
 _OF_MASTER_KEY = (15315, 15466, 15581)
-_OF_SPACE = (1101, 1105, 5144, 5149, 9002)
-_OF_DAMAGE = (605, 823, 824, 825, 5242, 5243)
-_OF_MEMORY = (701, 802, 1204, 8645, 8651)
 _OF_CLOSED = (921, 922, 924, 926, 927, 942, 945, 952, 954, 976, 978, 983, 3906, 9001)
-_OF_LOCKS = (1205, 1222)
 _WRAPPING = (9736, 28005)
 """The numbers of errors that wrap another one. The first number in their text names that error."""
 
@@ -148,12 +149,11 @@ CAUSES = (
     StatusCause(StatusTrouble.CONNECTION_REPLACED, (28032, 28033, 28098)),
     StatusCause(StatusTrouble.OWNER_NOT_VALID, (*_WRAPPING, *_OF_OWNER), inner=_OF_OWNER),
     StatusCause(StatusTrouble.MASTER_KEY_CLOSED, (*_WRAPPING, *_OF_MASTER_KEY), inner=_OF_MASTER_KEY),
-    StatusCause(StatusTrouble.QUEUE_OFF, _WRAPPING, inner=(9617,)),
-    StatusCause(StatusTrouble.TARGET_FULL, _WRAPPING, inner=_OF_SPACE),
-    StatusCause(StatusTrouble.TARGET_DAMAGED, _WRAPPING, inner=_OF_DAMAGE),
-    StatusCause(StatusTrouble.NO_MEMORY, _WRAPPING, inner=_OF_MEMORY),
+    StatusCause(StatusTrouble.TARGET_FULL, _WRAPPING, inner=(1101, 1105, 5144, 5149, 9002)),
+    StatusCause(StatusTrouble.TARGET_DAMAGED, _WRAPPING, inner=(605, 823, 824, 825, 5242, 5243)),
+    StatusCause(StatusTrouble.NO_MEMORY, _WRAPPING, inner=(701, 802, 1204, 8645, 8651)),
     StatusCause(StatusTrouble.TARGET_DATABASE_CLOSED, _WRAPPING, inner=_OF_CLOSED),
-    StatusCause(StatusTrouble.QUEUE_BUSY, _WRAPPING, inner=_OF_LOCKS),
+    StatusCause(StatusTrouble.QUEUE_BUSY, _WRAPPING, inner=(1205, 1222, 3960)),
     StatusCause(StatusTrouble.NO_PERMISSION, _WRAPPING, inner=(229,), marks=("the send permission",)),
     StatusCause(StatusTrouble.TARGET_EXCEPTION, (28005,)),
     StatusCause(StatusTrouble.QUEUE_OFF, (9617, 11219)),
@@ -161,6 +161,8 @@ CAUSES = (
     StatusCause(StatusTrouble.NO_SESSION_KEY, (9652, 28050, 28051, 28053, 28054, 28057)),
     StatusCause(StatusTrouble.NO_PERMISSION, (8494, 11215, 28056)),
     StatusCause(StatusTrouble.NO_ACCESS, (11211,)),
+    StatusCause(StatusTrouble.USER_NOT_VALID, (28020,)),
+    StatusCause(StatusTrouble.NOT_TRUSTED, (15562,)),
     StatusCause(StatusTrouble.NO_CONNECT, (9752, 28034, 28048)),
     StatusCause(StatusTrouble.CERTIFICATE_NOT_YET_VALID, (28022, 28024)),
     StatusCause(StatusTrouble.CERTIFICATE_NOT_YET_VALID, (28035, 28036), marks=("not yet valid",)),
@@ -184,15 +186,20 @@ CAUSES = (
         (8408, 8409, 8425, 8428, 8437, 8457, 8487, 8498, 11214, 11225, 11226, 11227, 11228),
     ),
     StatusCause(StatusTrouble.LICENSE, (11282,)),
-    StatusCause(StatusTrouble.MESSAGE_REFUSED, (8430, 8495, 9616, 9704, 11231, 11232, 28004, 28010, 28011)),
+    StatusCause(
+        StatusTrouble.MESSAGE_REFUSED, (8430, 9616, 9704, *range(11220, 11224), 11231, 11232, 28004, 28010, 28011)
+    ),
+    StatusCause(StatusTrouble.SENT_AGAIN, SENT_AGAIN),
+    StatusCause(StatusTrouble.TAKEN_BY_OTHER, (8495, 11224)),
     StatusCause(StatusTrouble.DOUBLED_ID, (9723, 9772, 9773)),
     StatusCause(StatusTrouble.ID_DIFFERS, (9776, 9777)),
     StatusCause(StatusTrouble.RESTORED, (9719, 9720)),
     StatusCause(StatusTrouble.SERVICE_GONE, (8470, 8490)),
-    StatusCause(StatusTrouble.CONVERSATION_ENDED, (8462, 8469, 9779, 9784, 11212, 11213)),
+    StatusCause(StatusTrouble.CONVERSATION_ENDED, (8462, 8469, 9779, 9784, 11209, 11212, 11213)),
     StatusCause(StatusTrouble.LIFETIME_OVER, (8489,)),
     StatusCause(StatusTrouble.KEY_LOST, (11233, 28000, 28052, 28058, 28069, 28074)),
     StatusCause(StatusTrouble.TRANSMITTER_FAILED, TRANSMITTER),
+    StatusCause(StatusTrouble.SYSTEM_FAILED, OF_WINDOWS),
     StatusCause(StatusTrouble.MESSAGE_CORRUPTED, CORRUPTED),
     StatusCause(StatusTrouble.STATEMENT_REFUSED, REFUSALS),
 )
@@ -219,17 +226,13 @@ def find_trouble(number: int | None, text: str | None) -> StatusTrouble | None:
         if find_system_numbers(text).isdisjoint(_OF_CONNECTIONS):
             return StatusTrouble.UNREAD
         number = _CONNECTING[0]
-    wrapped = _find_first(number, text)
+    # The first number of a text that may be an exception's.
+    wrapped = [one for one in map(int, _STANDING_ALONE.findall(text)) if one != number][:1]
     named = {number, *find_system_numbers(text), *wrapped}
     lowered = text.lower()
-    numbers = (number, *(wrapped if number in _WRAPPING else ()))
+    numbers = (*(wrapped if number in _WRAPPING else ()), number)
     rows = (row.trouble for one in numbers for row in CAUSES if row.is_of(one, named, lowered))
     return next(rows, StatusTrouble.OTHER_NUMBER)
-
-
-def _find_first(number: int, text: str) -> list[int]:
-    """Return the first number of a text that may be an exception's, except the status's own number."""
-    return [one for one in map(int, _STANDING_ALONE.findall(text)) if one != number][:1]
 
 
 def find_system_numbers(text: str) -> set[int]:

@@ -31,7 +31,7 @@ _BROKEN = (
     "If the lines go on, check the firewall, and that both endpoints agree on authentication and encryption.",
 )
 _BOTH_KINDS = "Endpoints of database mirroring and availability groups write the same text: compare the port."
-_SHOWN = 3
+_SHOWN, _SHOWN_ADDRESSES = 3, 30
 # The errors of the broker's own tasks, which stop messages of a database or of the instance.
 _STARTING: Mapping[int, str] = {
     9643: "its transport fails",
@@ -116,3 +116,15 @@ def _error(
 ) -> EstateTrouble:
     remedy = Remedy(RemedyPlace(instance), cause, actions, risk=risk, confidence=Confidence.TO_BE_CHECKED)
     return EstateTrouble(TroubleKind.TRANSPORT_FAILS, summary, len(lines), remedy)
+
+
+def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> Remedy:
+    """Advise on connections of an instance that fail at many addresses with one error: they have one cause."""
+    cause = (
+        f"The connections of {named(instance)} to {len(addresses)} addresses fail with the same error, {error}."
+    )
+    actions = (
+        f"Look for one cause on {named(instance)} first: its firewall, its DNS, its certificate or its account.",
+        f"Then look at the others: {join_words(map(named, addresses), _SHOWN_ADDRESSES)}.",
+    )
+    return Remedy(RemedyPlace(instance), cause, actions, confidence=Confidence.TO_BE_CHECKED)

@@ -98,17 +98,10 @@ REASONS: Mapping[Reason, TroubleEntry] = {
         "If the message does not arrive, look at the target queue: it may be disabled, or a poison message may"
         " block it.",
     ),
-    Reason.NETWORK_ADDRESS: _entry(
-        "A route leads to a network address.",
-        *_CONNECTION,
-    ),
-    Reason.MIRROR_ADDRESS: _entry(
-        "A route leads to an address and its mirror.",
-        *_CONNECTION,
-    ),
+    Reason.NETWORK_ADDRESS: _entry("A route leads to a network address.", *_CONNECTION),
+    Reason.MIRROR_ADDRESS: _entry("A route leads to an address and its mirror.", *_CONNECTION),
     Reason.TRANSPORT_ADDRESS: _entry(
-        "A TRANSPORT route leads to the address in the service's name.",
-        *_CONNECTION,
+        "A TRANSPORT route leads to the address in the service's name.", *_CONNECTION
     ),
     Reason.ROUTE_REQUESTED: _ROUTE_REQUESTED,
     Reason.NO_ROUTE: _entry(
@@ -133,8 +126,7 @@ REASONS: Mapping[Reason, TroubleEntry] = {
     ),
     Reason.FORWARDING_DISABLED: _FORWARDING_OFF,
     Reason.HOP_LIMIT: _entry(
-        "The message has no hops left.",
-        "Look for forwarders that send messages in a circle, or raise the limit.",
+        "The message has no hops left.", "Look for forwarders that send messages in a circle, or raise the limit."
     ),
     Reason.ROUTING_LOOP: _entry(
         "A route leads back to the instance that the message comes from.",
@@ -161,14 +153,10 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     StatusTrouble.BROKER_NOT_HERE: _BROKER_NOT_HERE,
     StatusTrouble.FORWARDING_OFF: _FORWARDING_OFF,
     StatusTrouble.SENDER_BROKER_OFF: _entry(
-        "The broker of the sending database is off.",
-        "Enable it with ENABLE_BROKER.",
-        risk=ENABLE_RISK,
+        "The broker of the sending database is off.", "Enable it with ENABLE_BROKER.", risk=ENABLE_RISK
     ),
     StatusTrouble.MSDB_BROKER_OFF: _entry(
-        "The broker of msdb is off.",
-        "Enable it with ENABLE_BROKER.",
-        risk=ENABLE_RISK,
+        "The broker of msdb is off.", "Enable it with ENABLE_BROKER.", risk=ENABLE_RISK
     ),
     StatusTrouble.PASSING: _entry(
         "SQL Server could not route at that moment: it was starting, in single-user mode, or its routes were"
@@ -186,8 +174,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         risk="The endpoint opens its port to the network.",
     ),
     StatusTrouble.BAD_ADDRESS: _entry(
-        "The address of the route is invalid.",
-        "Correct it: the form is TCP://HOST:PORT.",
+        "The address of the route is invalid.", "Correct it: the form is TCP://HOST:PORT."
     ),
     StatusTrouble.NAME_NOT_RESOLVED: _entry(
         "The sending server cannot resolve the host name in the route's address.",
@@ -237,6 +224,19 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "The user that sends has no CONNECT permission in the target's database.",
         "Run GRANT CONNECT there, for the owner of the sender's certificate.",
     ),
+    StatusTrouble.USER_NOT_VALID: _entry(
+        "SQL Server cannot act as the user that the text names by its number: the user, its login or its domain"
+        " account is gone, or the domain does not answer.",
+        "Look up both numbers with DB_NAME and USER_NAME. User 1 is dbo, and its login is the database's owner.",
+        "Map the user to a login again with ALTER USER … WITH LOGIN. For dbo, give the database another owner.",
+    ),
+    StatusTrouble.NOT_TRUSTED: _entry(
+        "The sender acts in the target's database as a user of the sending one, which is not trusted there.",
+        "Set TRUSTWORTHY for the sending database if both are in one instance.",
+        "If it is on, grant AUTHENTICATE in the target's database to the owner of the sending one.",
+        "Or secure the dialog with certificates.",
+        risk=TRUST_RISK,
+    ),
     StatusTrouble.NO_CONNECT: _entry(
         "The login of the other side may not connect to the endpoint.",
         "Run GRANT CONNECT ON ENDPOINT there for that login.",
@@ -282,8 +282,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Then turn the queue on.",
     ),
     StatusTrouble.QUEUE_BUSY: _entry(
-        "The target queue is busy.",
-        "Wait: the queue takes the message when it can.",
+        "The target queue is busy.", "Wait: the queue takes the message when it can."
     ),
     StatusTrouble.TARGET_BROKER_OFF: _entry(
         "The broker of the target's database is off, or the database is not online.",
@@ -301,12 +300,10 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Then wait: SQL Server tries again by itself.",
     ),
     StatusTrouble.TARGET_DAMAGED: _entry(
-        "Pages of the target's database are damaged.",
-        "Run DBCC CHECKDB there, and restore from a backup.",
+        "Pages of the target's database are damaged.", "Run DBCC CHECKDB there, and restore from a backup."
     ),
     StatusTrouble.NO_MEMORY: _entry(
-        "The target's instance has too little memory.",
-        "Raise max server memory there, or stop other work.",
+        "The target's instance has too little memory.", "Raise max server memory there, or stop other work."
     ),
     StatusTrouble.TARGET_EXCEPTION: _entry(
         "An exception at the target queue holds the message back.",
@@ -324,6 +321,17 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     StatusTrouble.MESSAGE_REFUSED: _entry(
         "The target refuses this very message, for its XML or for the state of its dialog.",
         "Read the text: it says why. For a timestamp, compare the clocks of both servers.",
+    ),
+    StatusTrouble.SENT_AGAIN: _entry(
+        "The message arrived twice or before another one of its dialog, because SQL Server sends again until it"
+        " gets an acknowledgement.",
+        "Wait: SQL Server sends again what is still needed.",
+        "If it repeats, check the route from the target back to the sender, by which the acknowledgement comes.",
+    ),
+    StatusTrouble.TAKEN_BY_OTHER: _entry(
+        "Another copy of the service has taken the dialog first, as when routes lead to several databases.",
+        "Do not send again: the dialog continues with that copy.",
+        "If there should be one target, name its broker instance in the route, or drop the other routes.",
     ),
     StatusTrouble.DOUBLED_ID: _entry(
         "Another database of the instance has the same broker instance, as after a copy or a restore.",
@@ -365,6 +373,12 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Look for sessions that hold locks in the sending database.",
         "Do not delete messages: SQL Server tries again by itself.",
     ),
+    StatusTrouble.SYSTEM_FAILED: _entry(
+        "The operating system refused something to Service Broker: the text has its error.",
+        "Look up that error, such as too little memory, and look at the error log of that time.",
+        "If Service Broker did not start, restart SQL Server when the cause is gone.",
+        risk="A restart ends all connections and rolls back open transactions.",
+    ),
     StatusTrouble.MESSAGE_CORRUPTED: _entry(
         "A message arrived damaged, or not encrypted and signed as the endpoint expects.",
         "Check that both endpoints have the same encryption and algorithm.",
@@ -375,8 +389,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Correct the statement: no message has this status.",
     ),
     StatusTrouble.OTHER_NUMBER: _entry(
-        "The meaning of this number is not known here.",
-        "Look it up in sys.messages, and read the whole text.",
+        "The meaning of this number is not known here.", "Look it up in sys.messages, and read the whole text."
     ),
     StatusTrouble.UNREAD: _entry(
         "This text could not be read: it is in another language than English, or unknown here, and may report any"

@@ -179,10 +179,7 @@ def _instances(parts: Sequence[FoundResultSet], top: Path, lacking: Sequence[str
 
 
 def _databases(
-    parts: Sequence[FoundResultSet],
-    top: Path,
-    instance_by_file: Mapping[str, str | None],
-    lacking: Sequence[str],
+    parts: Sequence[FoundResultSet], top: Path, instance_by_file: Mapping[str, str | None], lacking: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the files of unnamed databases with the names that these are given."""
     for instance, of_instance in group_pairs((instance_by_file[part.file], part) for part in parts).items():

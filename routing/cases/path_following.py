@@ -235,11 +235,7 @@ class ExportAges:
 
 
 def cut_ways(
-    knowledge: EstateKnowledge,
-    trace: MessageTrace,
-    *,
-    is_return: bool = False,
-    outdated: Collection[str] = (),
+    knowledge: EstateKnowledge, trace: MessageTrace, *, is_return: bool = False, outdated: Collection[str] = ()
 ) -> list[PossiblePath]:
     """Return the branches of a trace, each once, up to the first hop that lacks exports.
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from routing.cases import server_facts
 from routing.groups import group_pairs
-from routing.importing.catalog.covering import list_queues
+from routing.importing.catalog.covering import find_address_fault, list_queues
 from routing.importing.catalog.replicas import Replicas, is_readable
 from routing.importing.catalog.typed_rows import MARKER
 from routing.importing.covered_rows import Unit, unit_of
@@ -26,7 +26,10 @@ MANAGED_INSTANCE = 8
 """The engine edition of Azure SQL Managed Instance."""
 _WITHOUT_BROKER = (5, 6, 11)
 """The engine editions of Azure SQL Database and Azure Synapse."""
-_KEPT = ("databases", "service_broker_endpoints", "tcp_endpoints", "services", *server_facts.TELLS)
+_KEPT = (
+    *("databases", "routes", "service_broker_endpoints", "tcp_endpoints", "services"),
+    *server_facts.TELLS,
+)
 _ALGORITHMS = frozenset(["NONE", "RC4", "AES"])
 
 
@@ -252,6 +255,12 @@ class ServerEvidence:
 
     def _engine_edition(self, instance: str) -> int | None:
         return self._properties.get(instance, {}).get("engine_edition")
+
+    def invalid_routes(self, instance: str, database: str, service: str) -> Sequence[TableRow]:
+        """Return the rows of a database's routes for a service that have an invalid address."""
+        rows = self._rows_of("routes", instance, database)
+        named = (row for row in rows if row["remote_service_name"] == service)
+        return [row for row in named if row["address"] and find_address_fault(row) is not None]
 
     def listener(self, host: str | None) -> server_facts.AvailabilityListener | None:
         """Return the availability group listener with a host name, or None if no known listener has it."""

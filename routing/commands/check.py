@@ -57,14 +57,10 @@ def add(commands: context.Subparsers, common: argparse.ArgumentParser) -> None:
     )
     printed = command.add_argument_group("what to print")
     printed.add_argument(
-        "--all",
-        action="store_true",
-        help="also list messages that are on their way (--verbose shows full lists)",
+        "--all", action="store_true", help="also list messages that are on their way (--verbose shows full lists)"
     )
     printed.add_argument(
-        "--html",
-        metavar="FILE",
-        help="also write an HTML page with charts and tables of the messages",
+        "--html", metavar="FILE", help="also write an HTML page with charts and tables of the messages"
     )
     printed.add_argument(
         "--fail-on",

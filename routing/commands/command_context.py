@@ -74,9 +74,7 @@ def steps(console: Console) -> Iterator[Callable[[str], None]]:
 
 
 def session(
-    settings: Mapping[str, str],
-    options: argparse.Namespace,
-    on_note: Callable[[str], None] = warnings.warn,
+    settings: Mapping[str, str], options: argparse.Namespace, on_note: Callable[[str], None] = warnings.warn
 ) -> SparkSession:
     """Return the Spark session of a command. ``on_note`` is called with a note on refused settings.
 
@@ -88,11 +86,7 @@ def session(
 
 
 def opener(
-    settings: config.Config,
-    options: argparse.Namespace,
-    console: Console,
-    *,
-    choice: EngineChoice | None = None,
+    settings: config.Config, options: argparse.Namespace, console: Console, *, choice: EngineChoice | None = None
 ) -> TableOpener:
     """Create the opener of a command's tables. It starts Spark for the first table that needs it.
 

@@ -28,9 +28,7 @@ def add(commands: context.Subparsers, common: argparse.ArgumentParser) -> None:
     context.add_config(command)
     add_question(command)
     command.add_argument(
-        "--at",
-        metavar="TIME",
-        help="decide as of this time (ISO 8601; default for a described message: now)",
+        "--at", metavar="TIME", help="decide as of this time (ISO 8601; default for a described message: now)"
     )
 
 

@@ -43,9 +43,7 @@ def add(commands: context.Subparsers, common: argparse.ArgumentParser) -> None:
         example="sbroute import queries > queries.sql",
     )
     queries.add_argument(
-        "--events",
-        action="store_true",
-        help="print the scripts that record and read the broker's events",
+        "--events", action="store_true", help="print the scripts that record and read the broker's events"
     )
     add_script_options(queries)
 
@@ -98,9 +96,7 @@ def _add_tsql(kinds: context.Subparsers, common: argparse.ArgumentParser) -> Non
     shared_arguments.add_encoding(of_scripts)
     context.add_variables(of_scripts)
     of_scripts.add_argument(
-        "--snapshot",
-        action="store_true",
-        help="close the other routes of the databases in the scripts",
+        "--snapshot", action="store_true", help="close the other routes of the databases in the scripts"
     )
     _add_unfinished(kind)
 

@@ -169,14 +169,10 @@ def add(commands: context.Subparsers, common: argparse.ArgumentParser) -> None:
     )
     _add_of_tables(command)
     command.add_argument(
-        "--all",
-        action="store_true",
-        help="list every finding of each rule, and the defaults of every instance",
+        "--all", action="store_true", help="list every finding of each rule, and the defaults of every instance"
     )
     command.add_argument(
-        "--fail-on",
-        choices=SEVERITIES,
-        help="exit code 1 if there is a finding of this severity or worse",
+        "--fail-on", choices=SEVERITIES, help="exit code 1 if there is a finding of this severity or worse"
     )
     of_files = command.add_argument_group("facts missing in PATHs")
     shared_arguments.add_options(of_files, has_defaults=True)

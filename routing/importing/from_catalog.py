@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from functools import cache
+from operator import itemgetter
 
 from routing.config import Config
 from routing.delta.opening import TableOpener
@@ -236,14 +237,21 @@ def _say_copies(store: stored_tables.StoredTables, covered: CoveredRows, stored:
     senders = dict.fromkeys(unit_of(row) for row in covered.rows.get("messages", ()))
     pairs = ((unit, twin) for unit in senders for twin in by_broker.get((unit[1], brokers.get(unit)), ()))
     twins = [(unit, twin) for unit, twin in pairs if twin != unit]
-    others = {twin[0] for _, twin in twins}
-    queues = [row for row in store.rows("imports", {"instance_name": others}) if row["view_or_file"] == QUEUE]
-    exported = {*map(unit_of, queues), *covered.units.get(QUEUE, {})}
+    names = {instance for pair in twins for instance, _ in pair}
+    imports = sorted(store.rows("imports", {"instance_name": names}), key=itemgetter("imported_at"))
+    last = {unit_of(row): row["imported_at"] for row in imports if row["view_or_file"] == QUEUE}
+    exported = covered.units.get(QUEUE, {})
+    # A replica whose queue was imported later than the other one's had this note then.
+    older = {
+        (unit, twin)
+        for unit, twin in twins
+        if twin in last and twin not in exported and (unit not in last or last[unit] < last[twin])
+    }
     covered.notes += (
         f"{quote(unit[0])} and {quote(twin[0])} have messages of one database, {quote(twin[1])}: if these are"
         " replicas, import only the primary's transmission queue"
         for unit, twin in twins
-        if twin in exported and (twin not in senders or unit < twin)
+        if (unit, twin) in older or (twin in senders and unit < twin)
     )
 
 

@@ -13,13 +13,7 @@ from routing.errors import InputError
 from routing.groups import group_pairs
 from routing.process import no_search_for_cycles
 from routing.rules import text
-from routing.rules.estate import (
-    Database,
-    EstateRoute,
-    SqlInstance,
-    list_instances,
-    with_services_and_routes,
-)
+from routing.rules.estate import Database, EstateRoute, SqlInstance, list_instances, with_services_and_routes
 from routing.rules.network import EstateNetwork
 from routing.rules.requesting import ConversationEndpoint, RouteRequest
 from routing.rules.resolving import MATTERS
@@ -53,9 +47,7 @@ def instances_of(tables: Settings) -> dict[str, SqlInstance]:
         zip(databases.values["instance_name"], (Database.of_row(*row) for row in columns), strict=True),
     )
     return with_services_and_routes(
-        listed,
-        () if services is None else _services_of(services),
-        () if routes is None else routes_of(routes),
+        listed, () if services is None else _services_of(services), () if routes is None else routes_of(routes)
     )
 
 
@@ -121,10 +113,7 @@ class NamedThings:
         """Collect the names in routes, databases, services and requests on record."""
         routes, requests = settings["routes"], settings.get("route_requests")
         services = {*_pairs(routes, "remote_service_name"), *_pairs(settings["services"], "name")}
-        brokers = {
-            *_pairs(routes, "broker_instance"),
-            *_pairs(settings["databases"], "service_broker_guid"),
-        }
+        brokers = {*_pairs(routes, "broker_instance"), *_pairs(settings["databases"], "service_broker_guid")}
         compared = ((instance, text.broker_id(broker)) for instance, broker in brokers)
         return cls(
             frozenset(services),

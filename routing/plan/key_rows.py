@@ -46,11 +46,7 @@ class KeyRow(NamedTuple):
 # Service classes: a known name, or an unknown one without an address, with one elsewhere, or with an own address.
 CLASSES = 4
 KNOWN, NO_ADDRESS, ADDRESS_ELSEWHERE, OWN_ADDRESS = range(CLASSES)
-_ADDRESSES = {
-    NO_ADDRESS: NameAddress.NONE,
-    ADDRESS_ELSEWHERE: NameAddress.ELSEWHERE,
-    OWN_ADDRESS: NameAddress.OWN,
-}
+_ADDRESSES = {NO_ADDRESS: NameAddress.NONE, ADDRESS_ELSEWHERE: NameAddress.ELSEWHERE, OWN_ADDRESS: NameAddress.OWN}
 CLASS_OF = {address: number for number, address in _ADDRESSES.items()}
 # key_kind = is_initiator + 2 * service class + 8 * (the broker instance is one that nothing names).
 SERVICE_FACTOR, OTHER_BROKER = 2, 8

@@ -115,11 +115,7 @@ MOST_PICKS = 1000
 """The most combined picks (section 2.3) that distinguish the dialogs of a key."""
 Deciding = Callable[[RoutingKey, SqlInstance, int], TimeInterval[Decision]]
 """Returns the decisions of a key at an instance and a time, and how long they are valid."""
-_ENDINGS = {
-    Outcome.DELIVERED: Ending.DELIVERED,
-    Outcome.DELAYED: Ending.DELAYED,
-    Outcome.DROPPED: Ending.DROPPED,
-}
+_ENDINGS = {Outcome.DELIVERED: Ending.DELIVERED, Outcome.DELAYED: Ending.DELAYED, Outcome.DROPPED: Ending.DROPPED}
 # The steps in which an open message may match routes to several targets.
 OPEN_STEPS = (MatchingStep.SERVICE, MatchingStep.ANY_SERVICE)
 _Search = tuple[str, "str | None", str]

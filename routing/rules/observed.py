@@ -49,12 +49,15 @@ _NO_MANAGER = (9771, 9780, 9781)
 _BROKER_OFF = (28012, 28013)
 _CANNOT_TAKE = (28014, 28015, 28016, 28017, 28018, 28021)
 _AT_ITS_QUEUE = (
-    *(8408, 8409, 8425, 8428, 8430, 8437, 8457, 8487, 8498, 9616, 9617, 9704, 9749, 11214, 11219, 11225, 11226),
-    *(11227, 11228, 11282, 28004, 28005, 28010, 28011),
+    *(8408, 8409, 8425, 8428, 8430, 8437, 8457, 8487, 8498, 9616, 9617, 9704, 9749, 11214, *range(11216, 11229)),
+    *(11282, 28004, 28005, 28010, 28011),
 )
 CORRUPTED = (28001, 28007, *range(28040, 28045), 28049, *range(28061, 28069))
 TRANSMITTER = (28072, 28073, 28090)
-NO_PERMISSION = (8494, 11211, 11215)
+OF_WINDOWS = (28002, 28003, 28019)
+SENT_AGAIN = (11216, 11217, 11218)
+"""Another task processes the message, or it is out of sequence or a duplicate: it arrived, or is sent again."""
+NO_PERMISSION = (8494, 11211, 11215, 28020)
 NO_SUCH_SERVICE = (8490, 11210)
 _HANDSHAKE = (
     *(9649, 9751, 9752, 9762, 9763, 9764, 9765, 9766, 28022, 28023, 28026, 28027, 28028, 28029, 28030, 28031),
@@ -76,12 +79,12 @@ TOPICS: dict[NumberTopic, tuple[int, ...]] = {
     ),
     NumberTopic.TRANSPORT: (
         *(9642, 9666, 9748, 9753, 9754, 9755, 9756, 9757, 9758, 9759, 9783, 9785),
-        *(28032, 28033, 28071, 28098, *CORRUPTED, *TRANSMITTER),
+        *(28032, 28033, 28071, 28098, *CORRUPTED, *TRANSMITTER, *OF_WINDOWS),
     ),
     NumberTopic.SECURITY: (*_HANDSHAKE, *_DIALOG_SECURITY, *NO_PERMISSION),
     NumberTopic.TARGET: (*_BROKER_OFF, *_CANNOT_TAKE, *_AT_ITS_QUEUE),
     NumberTopic.IDENTITY: (*_MOVED, *_DOUBLED),
-    NumberTopic.CONVERSATION: (*NO_SUCH_SERVICE, 8462, 8469, 8470, 8489, 8495, 9779, 9784, 11212, 11213),
+    NumberTopic.CONVERSATION: (*NO_SUCH_SERVICE, 8462, 8469, 8470, 8489, 8495, 9779, 9784, 11209, 11212, 11213),
 }
 _TOPIC = {number: topic for topic, numbers in TOPICS.items() for number in numbers}
 
@@ -147,16 +150,14 @@ TABLE = (
     AgreementLine(_NO_MANAGER, _EVERY, _COMPATIBLE, "SQL Server's broker manager was not running then."),
     AgreementLine((28075,), _EVERY, _COMPATIBLE, "The sending database was in single-user mode and sent nothing."),
     AgreementLine(TRANSMITTER, _EVERY, _COMPATIBLE, "It is about the transmission queue, not about routes."),
+    AgreementLine(OF_WINDOWS, _EVERY, _COMPATIBLE, "It is about the operating system, not about routes."),
     AgreementLine((9798,), _EVERY, _COMPATIBLE, "SQL Server does not say which of its reasons it was."),
     AgreementLine(
         tuple(_TOPIC), (Reason.DIALOG_EXPIRED,), _COMPATIBLE, "It is about an attempt before the dialog expired."
     ),
     # Numbers that may have the same cause as a reason.
     AgreementLine(
-        (9761,),
-        (Reason.ROUTE_REQUESTED,),
-        _COMPATIBLE,
-        "A request was made, and its conversation failed.",
+        (9761,), (Reason.ROUTE_REQUESTED,), _COMPATIBLE, "A request was made, and its conversation failed."
     ),
     AgreementLine(
         BY_REQUEST,

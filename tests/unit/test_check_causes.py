@@ -152,6 +152,18 @@ def test_an_invalid_address_gets_the_port_of_the_endpoint(tmp_path: Path) -> Non
     assert "ALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stock:4022';" in (only_remedy(tmp_path).statement or "")
 
 
+@pytest.mark.parametrize(
+    ("written", "corrected"),
+    [("TCP://fe80::1:4022", "TCP://[fe80::1]:4022"), ("stock:4022", "tcp://STOCK:4022")],
+)
+def test_a_route_whose_address_is_refused_is_named(written: str, corrected: str, tmp_path: Path) -> None:
+    shop(tmp_path, f"Invalid address specified: '{written}'.", 9785, routes=to_stock(written))
+    target(tmp_path)
+    remedy = check([str(tmp_path)]).groups[0].advice[0].remedy
+    assert f"Route 'ToStock' of 'Orders' has the invalid address '{written}'" in remedy.cause
+    assert f"ALTER ROUTE [ToStock] WITH ADDRESS = N'{corrected}';" in (remedy.statement or "")
+
+
 def test_permissions_without_names_are_ignored(tmp_path: Path) -> None:
     """SELECT * FROM sys.server_permissions has the ids of principals alone."""
     bare = {"class_desc": "ENDPOINT", "permission_name": "CONNECT", "state_desc": "GRANT"}
@@ -253,6 +265,13 @@ def test_a_status_shows_why_a_certificate_is_refused(status: str, expected: str,
     assert ("clock" in remedy.text) is (status == "not yet valid")
 
 
+def test_the_other_sides_own_certificate_has_expired_by_its_log(tmp_path: Path) -> None:
+    own = "The certificate used by this endpoint was not found: Certificate expired. State 85."
+    remedy = connecting(tmp_path, CLOSED, 9757, **log(refused(f"Connection handshake failed. {own}")))
+    assert remedy.place == ("STOCK", "master")
+    assert "ALTER ENDPOINT [STOCK Broker]" in (remedy.statement or "")
+
+
 def test_a_certificate_without_its_private_key(tmp_path: Path) -> None:
     bare = certificate("ShopCert", pvt_key_encryption_type_desc="NO_PRIVATE_KEY")
     text = "The certificate used by this endpoint was not found: Private key not found. State 87."
@@ -305,14 +324,25 @@ def test_the_certificate_of_a_dialog_belongs_to_dbo(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("principal", [5, 6])
-def test_the_certificate_of_a_dialog_is_disabled(tmp_path: Path, principal: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "words", "option"),
+    [
+        (
+            9733,
+            "no private key for the security certificate bound to",
+            "PRIVATE KEY (FILE = N'<file>', DECRYPTION",
+        ),
+        (9737, "password protected", "PRIVATE KEY (DECRYPTION BY PASSWORD"),
+        (9767, "has been disabled for use with BEGIN DIALOG", "ACTIVE FOR BEGIN_DIALOG = ON;"),
+    ],
+)
+def test_the_certificate_of_a_dialog_is_altered(
+    number: int, words: str, option: str, principal: int, tmp_path: Path
+) -> None:
     owned = certificate("Shop]Cert", principal_id=principal, user_name="ShopUser")
-    status = (
-        "The security certificate bound to database principal (Id: 5) has been disabled for use with BEGIN DIALOG."
-    )
-    shop(tmp_path, status, 9767, routes=AWAY, certificates={"Orders": [owned]})
+    shop(tmp_path, f"{words} … (Id: 5)", number, routes=AWAY, certificates={"Orders": [owned]})
     name = "[Shop]]Cert]" if principal == 5 else "[<certificate>]"
-    line = f"ALTER CERTIFICATE {name} WITH ACTIVE FOR BEGIN_DIALOG = ON;"
+    line = f"ALTER CERTIFICATE {name} WITH {option}"
     assert line in (only_remedy(tmp_path).statement or "")
 
 
@@ -1041,6 +1071,86 @@ def test_endpoints_are_ended_by_the_side_that_keeps_them(state: str, cleanup: bo
     assert ("acknowledgement" in leak.remedy.text) is cleanup
 
 
+@pytest.mark.parametrize(
+    ("line", "is_permission"),
+    [
+        ("INSERT failed because the following SET options have incorrect settings: 'QUOTED_IDENTIFIER'.", False),
+        ("Uncommittable transaction is detected at the end of the batch.", False),
+        ("VIEW SERVER STATE permission was denied on object 'server'.", True),
+    ],
+)
+def test_only_a_refused_procedure_gets_words_on_permissions(
+    line: str, is_permission: bool, tmp_path: Path
+) -> None:
+    services = {"msdb": [], "Orders": [{"name": "//orders", "service_id": 7, "service_queue_id": 70}]}
+    views: dict[str, Any] = {"services": services, "service_queues": {"Orders": [{**QUEUE, "messages": 3}]}}
+    said = f"The activated proc '[dbo].[read]' running on queue 'Orders.dbo.StockQueue' output: '{line}'"
+    whole_shop(tmp_path, [], **views, **log(said))
+    [trouble] = check([str(tmp_path)]).troubles
+    assert ("TRUSTWORTHY" in trouble.remedy.text) is is_permission
+
+
+@pytest.mark.parametrize(("at", "is_on"), [("2026-01-05T18:00:00Z", True), ("2026-01-05T17:00:00Z", False)])
+def test_a_queue_that_is_on_by_now_is_not_turned_on(at: str, is_on: bool, tmp_path: Path) -> None:
+    shop(tmp_path, 'The service queue "StockQueue" is currently disabled.', 9617, routes=AWAY)
+    target(tmp_path, at=at, service_queues={"Stock": [QUEUE]})
+    remedy = only_remedy(tmp_path)
+    assert ("is on by this export" in remedy.cause) is (remedy.statement is None) is is_on
+
+
+def test_a_mirror_without_services_leads_to_both_partners(tmp_path: Path) -> None:
+    shop(tmp_path, "The database is a replica of a mirrored database.", 28018, routes=AWAY)
+    mirror = {"mirroring_role_desc": "MIRROR", "mirroring_partner_instance": "STOCK2", "database_id": 5}
+    target(tmp_path, database_mirroring=[mirror], services={"msdb": []}, **stored(state_desc="RESTORING"))
+    target(tmp_path, "STOCK2", database_mirroring=[{**mirror, "mirroring_role_desc": "PRINCIPAL"}])
+    remedy = only_remedy(tmp_path)
+    assert remedy.cause.startswith("The mirror of the database is at 'TCP://stock:4022'")
+    assert "MIRROR_ADDRESS = N'tcp://STOCK2:4022';" in (remedy.statement or "")
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_target_that_lacks_the_certificate_of_the_sender(is_known: bool, tmp_path: Path) -> None:
+    binding = {"name": "b", "remote_service_name": "//stock", "user_name": "StockUser"}
+    own, copied = (
+        {"pvt_key_encryption_type_desc": kind} for kind in ("ENCRYPTED_BY_MASTER_KEY", "NO_PRIVATE_KEY")
+    )
+    certificates = {"Orders": [certificate("ShopCert", user_name="dbo", **own)]}
+    copies = [certificate("ShopCert", user_name="ShopUser", **copied)] if is_known else []
+    sending = {"class_desc": "SERVICE", "permission_name": "SEND", "object_name": "//stock", "state_desc": "GRANT"}
+    shop(tmp_path, routes=AWAY, remote_service_bindings={"Orders": [binding]}, certificates=certificates)
+    grants = {"Stock": [{**sending, "grantee_name": "ShopUser"}]}
+    held = {"Stock": [*copies, certificate("StockCert", user_name="dbo", **own)]}
+    target(tmp_path, certificates=held, database_permissions=grants, conversation_endpoints={"Stock": []})
+    statement = only_remedy(tmp_path).statement or ""
+    assert ("CREATE CERTIFICATE [ShopCert] AUTHORIZATION [ShopUser] FROM FILE" in statement) is not is_known
+
+
+@pytest.mark.parametrize("state", ["DROPPED", None])
+def test_a_queue_without_a_monitor_is_activated_again(state: str | None, tmp_path: Path) -> None:
+    services = {"msdb": [], "Orders": [{"name": "//orders", "service_id": 7, "service_queue_id": 70}]}
+    other = {"database_id": 5, "queue_id": 71, "tasks_waiting": 0}
+    views: dict[str, Any] = {"services": services, "service_queues": {"Orders": [{**QUEUE, "messages": 3}]}}
+    views["dm_broker_queue_monitors"] = [other if state is None else {**other, "queue_id": 70, "state": state}]
+    whole_shop(tmp_path, [], **views)
+    [trouble] = check([str(tmp_path)]).troubles
+    assert "ACTIVATION (STATUS = OFF);" in (trouble.remedy.statement or "")
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_a_user_without_a_token_may_be_the_owner_of_the_target(is_lost: bool, tmp_path: Path) -> None:
+    shop(tmp_path, "Could not create user token for user 1 in database 5.", 28020, routes=AWAY)
+    target(tmp_path, **stored(owner_sid="0x0105", owner_is_known=int(not is_lost)))
+    remedy = only_remedy(tmp_path)
+    assert ("ALTER AUTHORIZATION ON DATABASE::[Stock] TO [sa];" in (remedy.statement or "")) is is_lost
+
+
+def test_a_duplicate_comes_of_the_missing_way_back(tmp_path: Path) -> None:
+    status = "This message could not be delivered because it is a duplicate."
+    shop(tmp_path, status, 11218, routes=AWAY)
+    target(tmp_path, routes={"msdb": [route("AutoCreatedLocal")], "Stock": [route("AutoCreatedLocal")]})
+    assert "No acknowledgement comes back" in only_remedy(tmp_path).cause
+
+
 def test_the_broker_of_msdb_is_off(tmp_path: Path) -> None:
     databases = [database("msdb", "d4d4d4d4", 4, is_enabled=0), database("Orders", "0c0c0c0c")]
     whole_shop(tmp_path, [], databases=databases)
@@ -1066,7 +1176,9 @@ def test_without_a_queue_the_brokers_that_are_off_are_troubles(
 @pytest.mark.parametrize("state", ["CO", "SO"])
 def test_dialogs_that_nobody_ends_are_troubles(state: str, tmp_path: Path) -> None:
     counts = [{"state": state, "service_name": "//orders", "far_service": "//stock", "endpoints": 90_000}]
-    whole_shop(tmp_path, [], [], endpoint_counts={"Orders": [*counts, {**counts[0], "endpoints": 40}]})
+    other_end = {**counts[0], "service_name": "//stock", "far_service": "//orders", "is_initiator": 0}
+    rows = [{**counts[0], "is_initiator": 1}, other_end, {**counts[0], "far_service": "//any", "endpoints": 40}]
+    whole_shop(tmp_path, [], [], endpoint_counts={"Orders": rows})
     [leak] = check([str(tmp_path)]).troubles
     assert (leak.kind, leak.count) == (TroubleKind.ENDPOINTS_LEAK, 90_000)
     assert leak.remedy.confidence is Confidence.TO_BE_CHECKED
@@ -1078,6 +1190,79 @@ def test_dialogs_whose_messages_wait_are_no_leak(tmp_path: Path) -> None:
     counts = [{"state": "CO", "service_name": "//orders", "far_service": "//stock", "endpoints": 520}]
     whole_shop(tmp_path, rows, endpoint_counts={"Orders": counts})
     assert check([str(tmp_path)]).troubles == []
+
+
+@pytest.mark.parametrize(
+    ("service", "habit"),
+    [
+        ("SqlQueryNotificationService-{}", "SqlDependency.Start once"),
+        ("dbo_Items_{}_Receiver", "Stop or Dispose"),
+        ("SQL/Notifications/ProcessWMIEventProviderNotification/v1.0", "queries WMI"),
+    ],
+)
+@pytest.mark.parametrize("state", ["CO", "DI"])
+def test_programs_of_live_clients_are_told_their_own_habit(
+    service: str, habit: str, state: str, tmp_path: Path
+) -> None:
+    name = service.format(LEFT)
+    services = {"msdb": [], "Orders": [{"name": name, "service_id": 7, "service_queue_id": 70}]}
+    counts = {"Orders": [{"state": state, "service_name": name, "far_service": "//any", "endpoints": 900}]}
+    views: dict[str, Any] = {"services": services, "service_queues": {"Orders": [QUEUE]}}
+    views["dm_broker_queue_monitors"] = [{"database_id": 5, "queue_id": 70, "tasks_waiting": 1}]
+    whole_shop(tmp_path, [], [], endpoint_counts=counts, **views)
+    [leak] = check([str(tmp_path)]).troubles
+    assert habit in leak.remedy.text
+    assert ("SqlDependency" in leak.remedy.text) is ("SqlDependency" in habit)
+
+
+@pytest.mark.parametrize(("messages", "of_own"), [((0, 7), False), ((9, 0), True)])
+def test_a_queue_whose_program_the_external_activator_starts(
+    messages: tuple[int, int], of_own: bool, tmp_path: Path
+) -> None:
+    names = ("ExternalActivatorService", "//orders")
+    services = [{"name": name, "service_queue_id": 70 + number} for number, name in enumerate(names)]
+    bare = {**QUEUE, "activation_procedure": None, "is_activation_enabled": 0}
+    queues = [
+        {**bare, "object_id": 70 + number, "name": name, "messages": messages[number]}
+        for number, name in enumerate(("ExternalActivatorQueue", "OrdersQueue"))
+    ]
+    monitors = [{"database_id": 5, "queue_id": queue, "tasks_waiting": 0} for queue in (70, 71)]
+    views: dict[str, Any] = {"service_queues": {"Orders": queues}, "services": {"msdb": [], "Orders": services}}
+    whole_shop(tmp_path, [], [], dm_broker_queue_monitors=monitors, **views)
+    [trouble] = check([str(tmp_path)]).troubles
+    assert "External Activator" in trouble.remedy.cause
+    assert ("its program" in trouble.remedy.cause) is of_own
+    assert "ALTER QUEUE" not in (trouble.remedy.statement or "")
+
+
+@pytest.mark.parametrize(("initiator", "troubles"), [("DO", 1), ("CD", 2)])
+def test_ends_that_only_one_side_has_ended_are_one_leak(initiator: str, troubles: int, tmp_path: Path) -> None:
+    ours = {"state": "CO", "service_name": "//orders", "far_service": "//from", "is_initiator": 0}
+    theirs = {"state": initiator, "service_name": "//from", "far_service": "//orders", "is_initiator": 1}
+    counts = {"Orders": [{**end, "endpoints": 900} for end in (ours, theirs)]}
+    whole_shop(tmp_path, [], [], endpoint_counts=counts)
+    assert len(check([str(tmp_path)]).troubles) == troubles
+
+
+def test_a_queue_may_have_a_program_that_notifications_start(tmp_path: Path) -> None:
+    service = "http://schemas.microsoft.com/SQL/Notifications/EventNotificationService"
+    counts = [
+        {"state": "CO", "service_name": "//notify", "far_service": service, "is_initiator": 0, "endpoints": 1}
+    ]
+    queue = {**QUEUE, "activation_procedure": None, "is_activation_enabled": 0, "messages": 7}
+    services = {"msdb": [], "Orders": [{"name": "//orders", "service_id": 7, "service_queue_id": 70}]}
+    views: dict[str, Any] = {"services": services, "service_queues": {"Orders": [queue]}}
+    whole_shop(tmp_path, [], [], endpoint_counts={"Orders": counts}, **views)
+    [trouble] = check([str(tmp_path)]).troubles
+    assert "leave the activation off" in trouble.remedy.actions[0]
+
+
+def test_mail_waits_for_the_broker_of_msdb(tmp_path: Path) -> None:
+    services = {"msdb": [{"name": "ExternalMailService", "service_id": 7, "service_queue_id": 70}], "Orders": []}
+    queues = {"msdb": [{**QUEUE, "name": "ExternalMailQueue", "messages": 5}]}
+    databases = [database("msdb", "d4d4d4d4", 4, 0), database("Orders", "0d0d0d0d")]
+    whole_shop(tmp_path, [], services=services, service_queues=queues, databases=databases)
+    assert [trouble.kind for trouble in check([str(tmp_path)]).troubles] == [TroubleKind.BROKER_OFF]
 
 
 @pytest.mark.parametrize("test_broker", ["bbbbbbbb", "aaaaaaaa"])
@@ -1167,6 +1352,7 @@ def test_amazon_rds_gets_no_statement_that_it_refuses(status: str, tmp_path: Pat
     remedy = only_remedy(tmp_path)
     assert remedy.statement is None
     assert "'SHOP' is Amazon RDS" in remedy.actions[0]
+    assert not any("Create an endpoint" in action or "TRUSTWORTHY" in action for action in remedy.actions)
 
 
 LEFT = "1f0a6b1c-7d88-4b7a-9d5e-2f0a6b1c7d88"
@@ -1603,7 +1789,15 @@ def test_forwarding_is_enabled_on_the_exported_endpoint(tmp_path: Path) -> None:
     assert "ALTER ENDPOINT [HUB Broker] FOR SERVICE_BROKER (MESSAGE" in (only_remedy(tmp_path).statement or "")
 
 
-@pytest.mark.parametrize(("code", "count"), [("-8490", 2), ("-8470", 2), ("-8494", None)])
+def test_query_notifications_that_the_service_refuses(tmp_path: Path) -> None:
+    line = "The query notification dialog on conversation handle '{A}.' closed due to … <Code>-8494</Code> …"
+    whole_shop(tmp_path, [], **log(line))
+    [trouble] = check([str(tmp_path)]).troubles
+    assert trouble.kind is TroubleKind.LOGIN_REFUSED
+    assert "GRANT SEND ON SERVICE::[<service>] TO [guest]" in trouble.remedy.text
+
+
+@pytest.mark.parametrize(("code", "count"), [("-8490", 2), ("-8470", 2), ("-8489", None)])
 def test_query_notifications_to_clients_that_are_gone(code: str, count: int | None, tmp_path: Path) -> None:
     line = f"The query notification dialog on conversation handle '{{A}}.' closed due to … <Code>{code}</Code> …"
     whole_shop(tmp_path, [], **log(line, line, "The query notification dialog is …"))

@@ -12,7 +12,7 @@ from routing.cases.server_evidence import ServerEvidence
 from routing.views.check.checking import Check, check, find_notes
 from routing.views.check.problems import find_problems, state_silence
 from tests.check_texts import print_check
-from tests.exported import conversation, database, endpoint, export, handle, route, waiting, whole_shop
+from tests.exported import AT, conversation, database, endpoint, export, handle, route, waiting, whole_shop
 from tests.exported_causes import (
     AWAY,
     BOUND,
@@ -129,9 +129,9 @@ def test_messages_of_a_readable_secondary_are_counted_and_imported_once(
         assert any("counted once, at the primary" in note for note in notes) is (counted == 1)
     apart = tmp_path / "apart"
     apart.mkdir()
-    for name in ("NODEA", "NODEB"):
+    for name, is_noted in (("NODEA", False), ("NODEB", True), ("NODEB", False)):
         notes = import_views(no_spark(), config_in(apart), [str(tmp_path / "exports" / name)]).notes
-        assert ("if these are replicas" in " ".join(notes)) is (name == "NODEB")
+        assert ("if these are replicas" in " ".join(notes)) is is_noted
 
 
 @pytest.mark.parametrize(
@@ -464,13 +464,19 @@ ACCESS = (
 )
 
 
-def in_one_instance(folder: Path, **columns: Any) -> Remedy:
-    """Return the remedy for 916, with Orders and Stock in one instance. ``columns`` are those of Stock."""
+UNTRUSTED = (
+    "An exception occurred while enqueueing a message in the target queue. Error: 15562, State: 1. The module"
+    " being executed is not trusted."
+)
+
+
+def in_one_instance(folder: Path, status: str = ACCESS, **columns: Any) -> Remedy:
+    """Return the remedy for a status, with Orders and Stock in one instance. ``columns`` are those of Stock."""
     stock = {**database("Stock", "5c5c5c5c", 6), "owner_sid": "0x01", **columns}
     orders = {**database("Orders", "0d0d0d0d"), "owner_sid": "0x01", "is_trustworthy_on": 0}
     shop(
         folder,
-        ACCESS,
+        status,
         28005,
         databases=[database("msdb", "d4d4d4d4", 4), orders, stock],
         services={"msdb": [], "Orders": [{"name": "//from"}], "Stock": [{"name": "//stock"}]},
@@ -480,9 +486,10 @@ def in_one_instance(folder: Path, **columns: Any) -> Remedy:
 
 
 def test_a_sender_that_is_not_trusted_in_another_database(tmp_path: Path) -> None:
-    remedy = in_one_instance(tmp_path / "trust")
-    assert remedy.statement == "USE [master];\nALTER DATABASE [Orders] SET TRUSTWORTHY ON;"
-    assert remedy.risk is not None
+    for number, status in enumerate((ACCESS, UNTRUSTED)):
+        remedy = in_one_instance(tmp_path / str(number), status)
+        assert remedy.statement == "USE [master];\nALTER DATABASE [Orders] SET TRUSTWORTHY ON;"
+        assert remedy.risk is not None
     # An owner that is no login of the instance comes first.
     remedy = in_one_instance(tmp_path / "owner", owner_sid="0x0105", owner_is_known=0)
     assert remedy.statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Stock] TO [sa];"
@@ -592,6 +599,15 @@ def test_a_verdict_needs_an_export_that_is_newer_than_the_message(
     assert any("long before" in note for note in find_notes(done)) is (end == "DELIVERED")
 
 
+@pytest.mark.parametrize("is_enabled", [1, 0])
+def test_another_database_that_holds_the_service_is_named(is_enabled: int, tmp_path: Path) -> None:
+    databases = [database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c")]
+    databases.append(database("Stock_Test", "7c7c7c7c", 6, is_enabled))
+    services = {"msdb": [], "Stock": [{"name": "//stock"}], "Stock_Test": [{"name": "//stock"}]}
+    remedy = silent(tmp_path, databases=databases, services=services)
+    assert ("'Stock_Test' of 'STOCK' holds the service too" in remedy.text) is bool(is_enabled)
+
+
 def test_helpful_exports_are_named(tmp_path: Path) -> None:
     remedy = silent(tmp_path)
     [sentence] = [action for action in remedy.actions if "sys.service_queues" in action]
@@ -680,3 +696,14 @@ def test_evidence_that_cannot_be_read_rejects_no_row(tmp_path: Path) -> None:
     facts = evidence_of(done).database("SHOP", "Orders")
     assert facts is not None
     assert (facts.is_trustworthy, facts.is_in_group) == (None, False)
+
+
+@pytest.mark.parametrize("at", ["2026-01-05T06:00:00Z", AT])
+def test_an_error_log_from_before_the_messages_does_not_explain_them(at: str, tmp_path: Path) -> None:
+    line = "Service Broker login attempt failed with error: 'Connection handshake failed. The login 'C\\shop' does"
+    line += " not have CONNECT permission on the endpoint. State 84.'."
+    shop(tmp_path, routes=AWAY)
+    target(tmp_path, at=at, error_log=[{"log_date": "2026-01-05T05:00:00", "text": line}])
+    remedy = only_remedy(tmp_path)
+    assert ("Export both sides again" in remedy.text) is (at != AT)
+    assert ("GRANT CONNECT" in (remedy.statement or "")) is (at == AT)

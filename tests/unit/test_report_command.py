@@ -323,3 +323,12 @@ def test_the_section_on_observations(job: Path, tmp_path: Path, capsys: pytest.C
         if expected is not None:
             assert page.rows("observed-classes") == expected
             assert page.rows("observed-causes") == [["HUB", "CLOCK_OFF", "1", "the clock"]]
+
+
+def test_a_missing_table_of_endpoints_is_named_after_an_import(job: Path, tmp_path: Path) -> None:
+    overrides = [f"tables.imports={tmp_path / 'imports'}"]
+    leaks = "Whether conversations leak is not known: there is no table tables.endpoint_counts."
+    assert leaks not in routing.report(routing.load_config(str(job), overrides)).not_known
+    row = {"instance_name": "HUB", "view_or_file": "routes", "exported_at": 1, "imported_at": 1}
+    save_estate({"imports": [row]}, tmp_path, files=1)
+    assert leaks in routing.report(routing.load_config(str(job), overrides)).not_known

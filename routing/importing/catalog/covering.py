@@ -108,7 +108,7 @@ def cover(
     )
     _add_distinct(covered, "services", "services", export.rows.get("services", ()), "the service appears twice")
     routes = export.rows.get("routes", ())
-    _add_distinct(covered, "routes", "routes", routes, "the route appears twice", _find_address_fault)
+    _add_distinct(covered, "routes", "routes", routes, "the route appears twice", find_address_fault)
     instances(covered, export.rows, addresses)
     conversation_rows.dialogs(covered, export.rows.get("conversation_endpoints", []))
     conversation_rows.messages(covered, export.rows)
@@ -165,7 +165,8 @@ def _spell(export: CatalogExport, spelling: NameSpelling) -> None:
                     row["database_name"] = spelled[1]
 
 
-def _find_address_fault(row: TableRow) -> str | None:
+def find_address_fault(row: TableRow) -> str | None:
+    """Return why SQL Server refuses the addresses of a route, or None if they are valid."""
     address, mirror = row["address"], row["mirror_address"]
     try:
         check_options(RouteOptions(address=address, mirror_address=mirror))

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from routing.advice.connection_advice import look_for_one_cause
 from routing.advice.remedy import EstateTrouble
 from routing.advice.status_advice import CountedRemedy
 from routing.advice.status_meanings import find_numbers
+from routing.advice.transport_remedies import look_for_one_cause
 from routing.advice.trouble_catalogue import REASONS
 from routing.cases.background import StatusText, status
 from routing.cases.evidence import ReadLog
@@ -261,10 +261,7 @@ _NO_QUEUE = "It is not known whether messages wait, since no transmission queue 
 
 
 def state_answer(
-    problems: Sequence[MessageProblem],
-    total: int | None,
-    log: ReadLog,
-    troubles: Sequence[EstateTrouble] = (),
+    problems: Sequence[MessageProblem], total: int | None, log: ReadLog, troubles: Sequence[EstateTrouble] = ()
 ) -> str:
     """State in one line how many of all messages are stuck, and what else is wrong.
 

@@ -296,9 +296,7 @@ def _lint(tables: Mapping[str, Table] | Config) -> LintSettings:
 
 
 def _traffic(
-    tables: Mapping[str, Table] | Config,
-    table_cache: TableCache,
-    writer: LocalTable | UnreadableTable | None,
+    tables: Mapping[str, Table] | Config, table_cache: TableCache, writer: LocalTable | UnreadableTable | None
 ) -> dict[str, Table]:
     if isinstance(tables, Config):
         return table_cache.traffic(tables, writer)

@@ -161,9 +161,7 @@ def _problems(report: Report) -> PageSection:
         for place, problem in enumerate(problems)
     )
     parts = first_of(
-        sections,
-        lambda part: sum(size_of(write_html([block])) for block in (*part.blocks, *part.evidence)),
-        _ROOM,
+        sections, lambda part: sum(size_of(write_html([block])) for block in (*part.blocks, *part.evidence)), _ROOM
     )
     return PageSection(
         *("problems", "Stuck messages and their reasons", "Problems"),

@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _RESOLVED = "resolved_routes"
+_NOT_SHOWN = {
+    "queues": "Whether queues are off or unread is not known: there is no table tables.queues.",
+    "endpoint_counts": "Whether conversations leak is not known: there is no table tables.endpoint_counts.",
+}
 _ALL = tuple(key for key in READ if key not in OPTIONAL_INPUTS)
 
 
@@ -145,6 +149,9 @@ def of_config(config: Config, opener: TableOpener) -> ReportTables:
     places = {key: config.import_tables[key] for key in SEEN if key in config.import_tables}
     located = {key: opener.find(f"tables.{key}", place) for key, place in places.items()}
     observed = {key: opened.rows for key, opened in located.items() if opened is not None}
+    imports = config.import_tables.get("imports")
+    if imports is not None and opener.find("tables.imports", imports) is not None:
+        notes += tuple(sentence for key, sentence in _NOT_SHOWN.items() if key not in observed)
     reconciled = None if reconciliation is None else reconciliation.rows
     return ReportTables(tables, run, notes, as_read, runs, reconciled, observed)
 

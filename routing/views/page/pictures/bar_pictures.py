@@ -179,8 +179,7 @@ def reasons_of_trouble(flows: Sequence[MessageFlow]) -> picture_theme.Picture:
     rows = reason_rows(flows)
     base = measured(on_lanes(rows), "messages", "reason")
     bars = draw_bars(base, "length", room=170).encode(
-        color=picture_theme.outcome_colour(),
-        tooltip=[alt.Tooltip("reason:N"), alt.Tooltip("outcome:N"), MESSAGES],
+        color=picture_theme.outcome_colour(), tooltip=[alt.Tooltip("reason:N"), alt.Tooltip("outcome:N"), MESSAGES]
     )
     named = names(base, "label")
     words = "format(datum.messages, ',') + ' ' + replace(lower(datum.outcome), /_/g, ' ')"

@@ -78,9 +78,7 @@ def delays_by_service(series: MessageSeries) -> picture_theme.Picture:
     mark_def = alt.MarkDef(type="bar", orient="vertical", binSpacing=0, style="trouble")
     mark_def.height, mark_def.yOffset = alt.ExprRef(tall), alt.ExprRef(f"{_BASE} - {tall} / 2")
     bars = bar_pictures.marked(strips.transform_calculate(when=_WHEN), mark_def).encode(
-        x=_times(series),
-        x2="until:T",
-        tooltip=[alt.Tooltip("service:N"), _FROM, bar_pictures.MESSAGES],
+        x=_times(series), x2="until:T", tooltip=[alt.Tooltip("service:N"), _FROM, bar_pictures.MESSAGES]
     )
     whole = strips.transform_aggregate(highest="max(messages)", groupby=["place", "service"])
     base = bar_pictures.marked(whole, alt.MarkDef(type="rule", style="base", yOffset=_BASE))
