@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from routing.cases.background import StatusText
 from routing.cases.evidence import CONFIGURATION, FileEvidence
@@ -36,6 +36,10 @@ from routing.terms import MSDB, NOT_KNOWN, ON_ITS_WAY, ReadRow, SortKey, TableRo
 
 _ANY_MESSAGE = ""
 _MESSAGE_VALUES = itemgetter(*MESSAGE_COLUMNS)
+_DECIDING = itemgetter(
+    *("database_name", "to_service_name", "to_broker_instance", "hops_remaining", "is_initiator"),
+    "from_service_name",
+)
 
 
 def message_of(row: ReadRow, as_of: int | None) -> RoutedMessage:
@@ -200,21 +204,19 @@ class ChangedCases:
         key = id(result.case), id(part)
         if key not in self._cases:
             self._cases[key] = result.case, part, replace(result.case, **changes)
-        return replace(result, case=self._cases[key][2])
+        return result._replace(case=self._cases[key][2])
 
 
-@dataclass(frozen=True, slots=True)
-class MessageResult:
+class MessageResult(NamedTuple):
     """A message with its case.
 
     ``row`` comes from ``messages``, or from the queue if no conversation endpoint was exported. ``handle`` is that
-    of its conversation. ``message`` is the row for the rules, or None if they cannot read it.
+    of its conversation.
     """
 
     row: ReadRow
     handle: str
     case: MessageCase
-    message: RoutedMessage | None = None
 
     @property
     def age_order(self) -> SortKey:
@@ -298,12 +300,11 @@ def decide_all(
     for name, of_instance in by_instance.items():
         messages = _InstanceMessages(estate, name, dialogs, possible, cases)
         of_instance.sort(key=lambda pair: pair[0]["message_id"])
-        read = [messages.read(row) for row, _ in of_instance]
-        messages.find_openers(read)
-        for (row, observed), (message, dialog) in zip(of_instance, read, strict=True):
+        messages.find_openers(row for row, _ in of_instance)
+        for row, observed in of_instance:
             if len(results) % SAID_EVERY == 0:
                 on_progress(f"judged {len(results):,} of {count:,} messages")
-            results.append(messages.judge(row, message, dialog, observed))
+            results.append(messages.judge(row, observed))
     results += [_without_endpoint(row, knowledge, possible, cases) for row in evidence.without_endpoint]
     return _remove_uncertain_requests(results)
 
@@ -361,35 +362,47 @@ class _InstanceMessages:
         self._status_texts: dict[tuple[datetime, int | None, str | None], StatusText] = {}
         # By the verdict's id. The verdicts are kept, for the id of one that is gone may be given again.
         self._gaps: dict[int, tuple[Verdict, tuple[KnowledgeGap, ...]]] = {}
+        # By all that can decide about a message except its ids. The facts of dialogs are kept, as the verdicts are.
+        self._shared: dict[Hashable, MessageCase] = {}
 
-    def find_openers(self, read: Iterable[tuple[RoutedMessage, DialogFacts]]) -> None:
+    def find_openers(self, rows: Iterable[TableRow]) -> None:
         """Find out which of all messages open a request for a route."""
         if not any(may_ask(self._instance, database) for database in (None, *self._instance.databases)):
             return
-        self._judge.find_openers(each for each in read if self._is_listed(each[0]))
+        messages = (message_of(row, self.t) for row in rows)
+        self._judge.find_openers((one, self._dialogs.of(one)) for one in messages if self._is_listed(one))
 
-    def judge(
-        self, row: TableRow, message: RoutedMessage, dialog: DialogFacts, observed: TableRow
-    ) -> MessageResult:
-        handle = observed["conversation_handle"]
+    def judge(self, row: TableRow, observed: TableRow) -> MessageResult:
         status = observed["observed_at"], observed["error_number"], observed["status_text"]
+        end = self.name, row["database_name"], row["is_initiator"], text.fold(row["conversation_id"])
+        dialog = self._dialogs.at(*end)
+        alike = *_DECIDING(row), *status, id(dialog)
+        case = self._shared.get(alike)
+        if case is None:
+            message = message_of(row, self.t)
+            case = self._find_case(row, message, dialog, status)
+            if self._is_listed(message) and self._judge.keyed(message, dialog).is_shared(message.t, dialog):
+                self._shared[alike] = case
+        return MessageResult(row, observed["conversation_handle"], case)
+
+    def _find_case(
+        self,
+        row: TableRow,
+        message: RoutedMessage,
+        dialog: DialogFacts,
+        status: tuple[datetime, int | None, str | None],
+    ) -> MessageCase:
         status_text = self._status_texts.get(status)
         if status_text is None:
             status_text = self._status_texts[status] = StatusText(micros_of(status[0]), *status[1:])
         if not self._is_listed(message):
             possible = tuple(self._possible.of_message(message, dialog))
-            unlisted = (self._unlisted(row["database_name"]),)
-            return MessageResult(row, handle, self._cases.find(row, status_text, None, unlisted, possible))
+            return self._cases.find(row, status_text, None, (self._unlisted(row["database_name"]),), possible)
         verdict = self._judge.verdict(message, dialog)
         gaps = self._gaps_of(verdict)
         if gaps:
-            return MessageResult(row, handle, self._cases.find(row, status_text, None, gaps, (verdict,)), message)
-        return MessageResult(row, handle, self._cases.find(row, status_text, verdict), message)
-
-    def read(self, row: TableRow) -> tuple[RoutedMessage, DialogFacts]:
-        """Return a message as the rules see it, and its dialog."""
-        message = message_of(row, self.t)
-        return message, self._dialogs.of(message)
+            return self._cases.find(row, status_text, None, gaps, (verdict,))
+        return self._cases.find(row, status_text, verdict)
 
     def _is_listed(self, message: RoutedMessage) -> bool:
         """Return True if the database is known. Rows with other faults were rejected earlier."""
