@@ -197,13 +197,15 @@ class ReadLog:
 class FileEvidence:
     """The rows of files, their views, and the notes made while reading them.
 
-    ``rows`` are by table, as `import` would write them. ``without_endpoint`` has rows of queues whose conversation
-    endpoint was not exported. ``spots`` has the place of each definition, and ``problems`` those of scripts with
-    their instances. ``of_scripts`` has the instance and database for scripts that name none. ``server`` has the
-    exported facts other than routing. ``has_queue`` is True if a transmission queue was exported.
+    ``rows`` are by table, as `import` would write them. ``queue`` has the rows of queues, each in the place of its
+    message, and ``without_endpoint`` those whose conversation endpoint was not exported. ``spots`` has the place
+    of each definition, and ``problems`` those of scripts with their instances. ``of_scripts`` has the instance and
+    database for scripts that name none. ``server`` has the exported facts other than routing. ``has_queue`` is
+    True if a transmission queue was exported.
     """
 
     rows: Mapping[str, Sequence[TableRow]]
+    queue: Sequence[TableRow]
     without_endpoint: Sequence[TableRow]
     views: ReadViews
     log: ReadLog
@@ -337,7 +339,7 @@ def _known_instances(evidence: FileEvidence, options: FileOptions) -> KnownInsta
 def _of_exports(
     export: CatalogExport, covered: CoveredRows, doubts: Mapping[str, Collection[Doubt]]
 ) -> FileEvidence:
-    rows = {key: covered.rows.get(key, []) for key in (*CONFIGURATION, "dialogs", "messages", "observed_routing")}
+    rows = {key: covered.rows.get(key, []) for key in (*CONFIGURATION, "dialogs", "messages")}
     endpoints = export.rows.get("service_broker_endpoints", ())
     views = ReadViews(
         units=covered.units,
@@ -356,8 +358,8 @@ def _of_exports(
     )
     server = collect_evidence(export.rows, covered.units, rows["dialogs"], covered.rows.get("endpoint_counts", ()))
     rows["instances"] = _without_listeners(rows["instances"], server)
-    without_endpoint = tuple(covered.without_endpoint)
-    return FileEvidence(rows, without_endpoint, views, log, spots_of_export(export.rows), server=server)
+    queue, spots = (covered.queue, covered.without_endpoint), spots_of_export(export.rows)
+    return FileEvidence(rows, *queue, views, log, spots, server=server)
 
 
 def _without_listeners(rows: Sequence[TableRow], server: ServerEvidence) -> list[TableRow]:

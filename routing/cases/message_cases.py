@@ -13,7 +13,7 @@ from routing.cases.background import StatusText
 from routing.cases.evidence import CONFIGURATION, FileEvidence
 from routing.cases.known_estate import OF_ROUTES, EstateKnowledge, KnowledgeGap, MissingKnowledge
 from routing.groups import group_pairs
-from routing.importing.catalog.conversation_rows import status_of
+from routing.importing.catalog.conversation_rows import STATUS_OF, read_status
 from routing.plan.checked_inputs import instances_of
 from routing.plan.verdicts import KnownDialogs, MessageJudge, may_ask
 from routing.rules import text
@@ -292,8 +292,7 @@ def decide_all(
     """
     evidence, knowledge = estate.evidence, estate.knowledge
     dialogs = KnownDialogs.of_columns([TableColumns.of_rows(evidence.rows["dialogs"], DIALOGS)])
-    # Each observation is of the message in the same place.
-    pairs = zip(evidence.rows["messages"], evidence.rows["observed_routing"], strict=True)
+    pairs = zip(evidence.rows["messages"], evidence.queue, strict=True)
     by_instance = group_pairs((pair[0]["instance_name"], pair) for pair in pairs)
     results, count = list[MessageResult](), len(evidence.rows["messages"])
     possible, cases = PossibleVerdicts(estate.instances, estate.times), SharedCases(estate.times)
@@ -301,10 +300,10 @@ def decide_all(
         messages = _InstanceMessages(estate, name, dialogs, possible, cases)
         of_instance.sort(key=lambda pair: pair[0]["message_id"])
         messages.find_openers(row for row, _ in of_instance)
-        for row, observed in of_instance:
+        for row, queued in of_instance:
             if len(results) % SAID_EVERY == 0:
                 on_progress(f"judged {len(results):,} of {count:,} messages")
-            results.append(messages.judge(row, observed))
+            results.append(messages.judge(row, queued))
     results += [_without_endpoint(row, knowledge, possible, cases) for row in evidence.without_endpoint]
     return _remove_uncertain_requests(results)
 
@@ -346,6 +345,15 @@ def _asks_msdb(result: MessageResult) -> bool:
     return verdict.requested_in in (None, MSDB)
 
 
+_Status = tuple[datetime, str | None, int | None]
+"""When a queue was exported, and the status and error number of a row."""
+
+
+def _status_text(exported_at: datetime, written: str | None, known_number: int | None) -> StatusText:
+    status, number = read_status(written, known_number)
+    return StatusText(micros_of(exported_at), number, status)
+
+
 class _InstanceMessages:
     def __init__(
         self,
@@ -359,10 +367,10 @@ class _InstanceMessages:
         self.name, self.t, self.knowledge = name, estate.times[name], estate.knowledge
         self._instance, self._dialogs = estate.instances[name], dialogs
         self._judge = MessageJudge(EstateNetwork({name: self._instance}), is_exact=True)
-        self._status_texts: dict[tuple[datetime, int | None, str | None], StatusText] = {}
+        self._status_texts: dict[_Status, StatusText] = {}
         # By the verdict's id. The verdicts are kept, for the id of one that is gone may be given again.
         self._gaps: dict[int, tuple[Verdict, tuple[KnowledgeGap, ...]]] = {}
-        # By all that can decide about a message except its ids. The facts of dialogs are kept, as the verdicts are.
+        # By everything that decides a message except its ids. The facts of dialogs are kept, as verdicts are.
         self._shared: dict[Hashable, MessageCase] = {}
 
     def find_openers(self, rows: Iterable[TableRow]) -> None:
@@ -372,8 +380,8 @@ class _InstanceMessages:
         messages = (message_of(row, self.t) for row in rows)
         self._judge.find_openers((one, self._dialogs.of(one)) for one in messages if self._is_listed(one))
 
-    def judge(self, row: TableRow, observed: TableRow) -> MessageResult:
-        status = observed["observed_at"], observed["error_number"], observed["status_text"]
+    def judge(self, row: TableRow, queued: TableRow) -> MessageResult:
+        status = queued["exported_at"], *STATUS_OF(queued)
         end = self.name, row["database_name"], row["is_initiator"], text.fold(row["conversation_id"])
         dialog = self._dialogs.at(*end)
         alike = *_DECIDING(row), *status, id(dialog)
@@ -383,18 +391,17 @@ class _InstanceMessages:
             case = self._find_case(row, message, dialog, status)
             if self._is_listed(message) and self._judge.keyed(message, dialog).is_shared(message.t, dialog):
                 self._shared[alike] = case
-        return MessageResult(row, observed["conversation_handle"], case)
+        return MessageResult(row, queued["conversation_handle"], case)
 
     def _find_case(
         self,
         row: TableRow,
         message: RoutedMessage,
         dialog: DialogFacts,
-        status: tuple[datetime, int | None, str | None],
+        status: _Status,
     ) -> MessageCase:
-        status_text = self._status_texts.get(status)
-        if status_text is None:
-            status_text = self._status_texts[status] = StatusText(micros_of(status[0]), *status[1:])
+        known = self._status_texts.get(status)
+        status_text = known or self._status_texts.setdefault(status, _status_text(*status))
         if not self._is_listed(message):
             possible = tuple(self._possible.of_message(message, dialog))
             return self._cases.find(row, status_text, None, (self._unlisted(row["database_name"]),), possible)
@@ -429,8 +436,7 @@ def _without_endpoint(
     place = row["instance_name"], row["database_name"]
     was_read = knowledge.evidence.views.was_exported("conversation_endpoints", *place)
     missing_view = MissingKnowledge.ENDPOINT_OF_DIALOG if was_read else MissingKnowledge.ENDPOINTS_OF_DIALOGS
-    status, number = status_of(row)
-    status_text = StatusText(micros_of(row["exported_at"]), number, status or None)
+    status_text = _status_text(row["exported_at"], *STATUS_OF(row))
     gaps = (KnowledgeGap(*place, missing_view),)
     case = cases.find(row, status_text, None, gaps, possible.of_row(row))
     return MessageResult(row, row["conversation_handle"], case)

@@ -156,4 +156,4 @@ def forget_statuses(before: Sequence[MessageResult], after: Sequence[MessageResu
 
 def _without_status(result: MessageResult) -> MessageResult:
     blank = StatusText(micros_of(result.row["enqueue_time"]), None, None)
-    return replace(result, case=replace(result.case, status_text=blank))
+    return result._replace(case=replace(result.case, status_text=blank))
