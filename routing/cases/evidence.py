@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from routing.cases.exported_files import FileOptions, no_queue, no_row, read_exports, say_unread
@@ -41,6 +41,8 @@ from routing.importing.tsql.script_statements import (
 )
 from routing.rules import text
 from routing.rules.text import collated
+from routing.schemas import INPUTS
+from routing.tables.table_columns import TableColumns
 from routing.terms import TableRow
 
 VIEW_OF: dict[type[ScriptStatement], str] = {
@@ -214,6 +216,12 @@ class FileEvidence:
     of_scripts: StandIns = field(default_factory=StandIns)
     server: ServerEvidence = NO_EVIDENCE
     has_queue: bool = True
+
+    @cached_property
+    def columns(self) -> Mapping[str, TableColumns]:
+        """The columns of the tables in ``rows`` other than messages, as lint and the rules read them."""
+        keys = (*CONFIGURATION, "dialogs")
+        return {key: TableColumns.of_rows(self.rows[key], INPUTS[key]) for key in keys}
 
     @property
     def instances(self) -> list[str]:

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from routing.cases.background import StatusText
-from routing.cases.evidence import CONFIGURATION, FileEvidence
+from routing.cases.evidence import FileEvidence
 from routing.cases.known_estate import OF_ROUTES, EstateKnowledge, KnowledgeGap, MissingKnowledge
 from routing.groups import group_pairs
 from routing.importing.catalog.conversation_rows import STATUS_OF, read_status
@@ -23,8 +23,6 @@ from routing.rules.network import EstateNetwork
 from routing.rules.observed import NumberAgreement, ReasonComparison
 from routing.rules.resolving import MESSAGE_COLUMNS, NO_DIALOG, DialogFacts, RoutedMessage, Verdict
 from routing.rules.timeline import micros_of
-from routing.schemas import DIALOGS, INPUTS
-from routing.tables.table_columns import TableColumns
 from routing.terms import MSDB, NOT_KNOWN, ON_ITS_WAY, ReadRow, SortKey, TableRow
 
 # The verdicts that a message may have whose dialog, or whose estate, is not wholly known.
@@ -270,8 +268,7 @@ class CheckedEstate:
     @classmethod
     def of(cls, evidence: FileEvidence, times: Mapping[str, int]) -> CheckedEstate:
         """Return the estate of exported views."""
-        columns = {key: TableColumns.of_rows(evidence.rows[key], INPUTS[key]) for key in CONFIGURATION}
-        return cls(evidence, instances_of(columns), times)
+        return cls(evidence, instances_of(evidence.columns), times)
 
     @cached_property
     def knowledge(self) -> EstateKnowledge:
@@ -291,7 +288,7 @@ def decide_all(
     ``on_progress`` is called with how many messages are judged.
     """
     evidence, knowledge = estate.evidence, estate.knowledge
-    dialogs = KnownDialogs.of_columns([TableColumns.of_rows(evidence.rows["dialogs"], DIALOGS)])
+    dialogs = KnownDialogs.of_columns([evidence.columns["dialogs"]])
     pairs = zip(evidence.rows["messages"], evidence.queue, strict=True)
     by_instance = group_pairs((pair[0]["instance_name"], pair) for pair in pairs)
     results, count = list[MessageResult](), len(evidence.rows["messages"])

@@ -46,6 +46,11 @@ def _as_row(pairs: list[tuple[str, object]]) -> dict[str, object] | ClashingObje
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_as_row)
+_MARK, _MARKED = object(), "NaN"
+"""Stands between the values of lines that are read together."""
+_OF_LINES = json.JSONDecoder(
+    object_pairs_hook=_as_row, parse_constant=lambda text: _MARK if text == _MARKED else float(text)
+)
 
 Lines = list[tuple[int, str]]
 """Lines with their numbers; blank ones are left out."""
@@ -149,7 +154,9 @@ class JsonRows:
 def _views(rows: Sequence[_Row], names: Mapping[str, str]) -> list[str | None]:
     """Return the view that each row names, in lower case."""
     written = next((name for name, lowered in names.items() if lowered == VIEW_NAME), None)
-    cells = (None if written is None else row.get(written) for row in rows)
+    if written is None:
+        return [None] * len(rows)
+    cells = (row.get(written) for row in rows)
     return [cell.lower() if isinstance(cell, str) else None for cell in cells]
 
 
@@ -168,8 +175,20 @@ def _by_lines(rows: JsonRows, lines: Lines) -> JsonRows:
     """Read one value a line; a line that is not JSON counts as a value that is not an object."""
     for start in range(0, len(lines), _AT_ONCE):
         chunk = lines[start : start + _AT_ONCE]
-        rows.add([number for number, _ in chunk], [value_of(line) for _, line in chunk])
+        rows.add([number for number, _ in chunk], _values_of([line for _, line in chunk]))
     return rows
+
+
+def _values_of(lines: Sequence[str]) -> list[object]:
+    """Return the value that each line is, None where it is none. Reading many as one array takes half the time."""
+    text, count = f",{_MARKED},".join(lines), len(lines)
+    try:
+        values = _OF_LINES.decode(f"[{text}]") if text.count(_MARKED) == count - 1 else []
+    except _NO_VALUE:
+        values = []
+    # Nobody else wrote a mark. If all of them are between values, each line is one value.
+    is_one_a_line = len(values) == 2 * count - 1 and values[1::2].count(_MARK) == count - 1
+    return values[::2] if is_one_a_line else [value_of(line) for line in lines]
 
 
 def _whole(rows: JsonRows, text: str | None) -> JsonRows | None:

@@ -23,7 +23,7 @@ from routing.importing.catalog import StandIns, TimeFormats
 from routing.importing.catalog.typed_rows import PLAIN_TIMES
 from routing.lint.catalogue import BY_CODE, Severity
 from routing.lint.file_linting import FileKnowledge
-from routing.lint.lint_estate import READ, LintFinding
+from routing.lint.lint_estate import LintFinding
 from routing.lint.lint_settings import DEFAULT_DAYS
 from routing.lint.linting import find_all
 from routing.lint.server_rules import find_in_servers
@@ -33,8 +33,6 @@ from routing.rules.following import PathHop
 from routing.rules.judging import PossiblePath
 from routing.rules.resolving import Verdict
 from routing.rules.timeline import micros_of, moment_of
-from routing.schemas import INPUTS
-from routing.tables.table_columns import TableColumns
 from routing.terms import Reason
 from routing.views.check.grouping import MessageGroup, group
 from routing.views.check.trial import Trial, forget_statuses
@@ -47,10 +45,11 @@ _WORST_FIRST = {severity: place for place, severity in enumerate(Severity)}
 
 def find_findings(estate: CheckedEstate) -> LintFindings:
     """Return all findings, as of the newest time at which messages are decided."""
-    rows = estate.evidence.rows
-    columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
     now = max(estate.times.values())
-    findings = {*find_all(columns, now), *find_in_servers(estate.evidence.server, now, DEFAULT_DAYS)}
+    findings = {
+        *find_all(estate.evidence.columns, now),
+        *find_in_servers(estate.evidence.server, now, DEFAULT_DAYS),
+    }
     ordered = sorted(
         findings, key=lambda finding: (_WORST_FIRST[severity_of(finding)], *(str(part) for part in finding))
     )
