@@ -110,6 +110,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         return _check(options, console, [*options.paths, folder], stand_ins, times, at, read)
 
 
+@no_search_for_cycles()
 def _check(
     options: argparse.Namespace,
     console: Console,
@@ -122,7 +123,7 @@ def _check(
     from routing.cases.exported_files import no_queue
     from routing.views.check.checking import check
 
-    with console.during("reading the files", final_line="checked"), no_search_for_cycles():
+    with console.during("reading the files", final_line="checked"):
         done = check(
             paths,
             instance=stand_ins.instance_name,

@@ -46,7 +46,7 @@ def _as_row(pairs: list[tuple[str, object]]) -> dict[str, object] | ClashingObje
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_as_row)
-_MARK, _MARKED = object(), "NaN"
+_MARK, _MARKED = object(), "-Infinity"
 """Stands between the values of lines that are read together."""
 _OF_LINES = json.JSONDecoder(
     object_pairs_hook=_as_row, parse_constant=lambda text: _MARK if text == _MARKED else float(text)

@@ -28,8 +28,6 @@ from routing.lint.linting import rows_of
 from routing.render.phrases import cut, join_words, named, shorten, when, where
 from routing.render.wording import count
 from routing.rules.timeline import micros_of
-from routing.schemas import INPUTS, ROUTES
-from routing.tables.table_columns import TableColumns
 from routing.terms import PathEnd, Reason
 from routing.views.check.checking import Check, find_notes
 from routing.views.check.grouping import ProblemKind
@@ -429,14 +427,12 @@ def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
 
 
 def _places(done: Check) -> tuple[EstateInstance, ...]:
-    rows = done.evidence.rows
-    place_columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in ("instances", "databases")}
-    return tuple(list_places(place_columns))
+    return tuple(list_places(done.evidence.columns))
 
 
 def _changes(before: Check, after: Check, endings: Sequence[str], endings_after: Sequence[str]) -> ReportChanges:
     at = max(after.estate.times.values())
-    was, now = (TableColumns.of_rows(check.evidence.rows["routes"], ROUTES) for check in (before, after))
+    was, now = (check.evidence.columns["routes"] for check in (before, after))
     return ReportChanges(
         run_id=None,
         finished_at=None,
