@@ -13,13 +13,12 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar, NamedTuple
-
-from sqlglot import Token, TokenType
-from sqlglot.dialects.tsql import TSQL
-from sqlglot.errors import TokenError
+from typing import TYPE_CHECKING, NamedTuple
 
 from routing.importing.tsql.vocabulary import INVISIBLE, NOUNS, RESERVED, STARTERS
+
+if TYPE_CHECKING:
+    from sqlglot import Token
 
 # Find the parts of a text that are code, strings, quoted names or comments.
 # The tokenizer reads the tokens. This module finds the text between them, line by line, before ``GO`` and the
@@ -175,12 +174,6 @@ _OPTIONS = ("ADDRESS", "BROKER_INSTANCE", "LIFETIME", "MIRROR_ADDRESS", "SERVICE
 _KEYWORDS = RESERVED | STARTERS | {*NOUNS, *_OPTIONS}
 
 
-class _Lexer(TSQL.Tokenizer):
-    KEYWORDS: ClassVar[dict[str, TokenType]] = {}
-    # With a double quote here, which encloses names, N before one would begin a string that ends at the next.
-    QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
-
-
 @dataclass(frozen=True)
 class SkippedText:
     """The part ``text[start:end]`` with ``count`` skipped statements. Another statement begins at ``end``."""
@@ -202,9 +195,11 @@ class _LexemeReader:
     """Tokenizes a text piece by piece: a token of the tokenizer takes a hundred times its text."""
 
     def __init__(self, text: str, skipped: Sequence[SkippedText]) -> None:
+        from routing.importing.tsql.plain_tokens import PlainTokenizer
+
         self._text = text
         self._skipped = skipped
-        self._lexer = _Lexer(dialect=TSQL())
+        self._tokenizer = PlainTokenizer()
         self._names: dict[str, str] = {}
         self._words: dict[str, tuple[str, str]] = {}
         self._row_starts = array("I", (match.end() for match in re.finditer("\n", text)))
@@ -286,9 +281,8 @@ class _LexemeReader:
         piece, self._plain_pieces = "".join(self._plain_pieces), []
         if not piece or not self._is_readable:
             return
-        try:
-            tokens = self._lexer.tokenize(piece)
-        except TokenError:
+        tokens = self._tokenizer.split(piece)
+        if tokens is None:
             self._is_readable = False
             return
         self._lexemes += _merge([self._lexeme(token) for token in tokens], self._text)
