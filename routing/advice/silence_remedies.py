@@ -63,7 +63,7 @@ def describe_silence(results: Sequence[MessageResult], reported: ReportedStatus)
 
     If the end of their path is not known, their target is the only database that they may reach.
     """
-    path, target = results[0].path, None
+    path, target = results[0].case.path, None
     if path is None or (path.end is PathEnd.NOT_KNOWN and not find_outdated(path)):
         target = reported.find_target()
     ids = (result.row.get("conversation_id") for result in results)

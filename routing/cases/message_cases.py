@@ -222,39 +222,9 @@ class MessageResult(NamedTuple):
         return self.row["enqueue_time"], self.row["message_sequence_number"]
 
     @property
-    def status_text(self) -> StatusText:
-        """Its transmission_status."""
-        return self.case.status_text
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """The verdict of its case."""
-        return self.case.verdict
-
-    @property
-    def path(self) -> JudgedPath | None:
-        """The path of its case."""
-        return self.case.path
-
-    @property
-    def gaps(self) -> tuple[KnowledgeGap, ...]:
-        """The gaps of its case."""
-        return self.case.gaps
-
-    @property
-    def outcome(self) -> str:
-        """The outcome, or NOT_KNOWN."""
-        return self.case.outcome
-
-    @property
-    def end(self) -> str:
-        """The end of the message (`MessageCase.end`)."""
-        return self.case.end
-
-    @property
     def is_unacknowledged(self) -> bool:
         """True if SQL Server reports no status long after the message was enqueued, because it was sent."""
-        return self.status_text.is_silence(micros_of(self.row["enqueue_time"]))
+        return self.case.status_text.is_silence(micros_of(self.row["enqueue_time"]))
 
 
 @dataclass(frozen=True)
@@ -320,7 +290,7 @@ def _remove_uncertain_requests(results: Sequence[MessageResult]) -> list[Message
     if not asking:
         return list(results)
     routed = ((_requested_route(result), result) for result in results)
-    known_gaps = {(route, result.gaps) for route, result in routed if route in asking}
+    known_gaps = {(route, result.case.gaps) for route, result in routed if route in asking}
     gaps = group_pairs((route, gap) for route, of in known_gaps for gap in of if gap.missing in _MAY_COME)
     ordered = {route: SharedTuple(sorted(set(of), key=lambda gap: gap.place)) for route, of in gaps.items()}
     changed, certain = ChangedCases(), list[MessageResult]()

@@ -198,7 +198,7 @@ def _is_found(done: Check, condition: str) -> bool:
     if condition == "not-known":
         log = done.evidence.log
         is_unread = log.refused_messages > 0 or bool(log.unread_queues)
-        return is_unread or any(result.verdict is None for result in done.results)
+        return is_unread or any(result.case.verdict is None for result in done.results)
     words = {str(end) for end in (IS_DROPPED if condition == "dropped" else IS_DELAYED)}
     ends = (end for result in done.results for end in result.case.ends)
     return any(end in words for end in ends)

@@ -110,7 +110,7 @@ def test_shared_facts_are_judged_once(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(verdicts) == 10
     assert max(verdicts.values()) == 1
     assert len({id(result.row["to_service_name"]) for result in done.results}) == 10
-    assert len({id(result.status_text) for result in done.results}) == 1
+    assert len({id(result.case.status_text) for result in done.results}) == 1
 
 
 def test_rows_of_result_sets_are_streamed(tmp_path: Path) -> None:

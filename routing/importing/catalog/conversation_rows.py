@@ -82,6 +82,7 @@ def dialogs(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
     """Add a row for each endpoint. Its far broker instance may come from BEGIN DIALOG or an acknowledgement."""
     seen_keys = set[tuple[object, ...]]()
     make_row, values_of = row_maker((*_DIALOG, *_NOT_ACKNOWLEDGED)), itemgetter(*_DIALOG)
+    added = covered.rows.setdefault("dialogs", [])
     not_acknowledged = (None,) * len(_NOT_ACKNOWLEDGED)
     for row, values in zip(rows, map(values_of, rows), strict=True):
         key = values[:4]
@@ -89,14 +90,14 @@ def dialogs(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
             covered.reject("conversation_endpoints", row, "the conversation endpoint appears twice")
             continue
         seen_keys.add(key)
-        covered.add("dialogs", make_row(values + not_acknowledged))
+        added.append(make_row(values + not_acknowledged))
 
 
 def messages(covered: CoveredRows, rows: Mapping[str, Sequence[TableRow]]) -> None:
     """Add the messages of the queue, each with the endpoint of its handle, and note their statuses."""
     by_handle = {_ROW_OF_ENDPOINT(row): row for row in rows.get("conversation_endpoints", ())}
     seen_keys: set[tuple[str, str]] = set()
-    make_message = row_maker(_MESSAGE)
+    make_message, added = row_maker(_MESSAGE), covered.rows.setdefault("messages", [])
     for row in rows.get("transmission_queue", ()):
         endpoint = by_handle.get(_ROW_OF_ENDPOINT(row))
         if endpoint is None:
@@ -109,7 +110,7 @@ def messages(covered: CoveredRows, rows: Mapping[str, Sequence[TableRow]]) -> No
             covered.reject("transmission_queue", row, f"the message {message['message_id']} appears twice")
             continue
         seen_keys.add(key)
-        covered.add("messages", message)
+        added.append(message)
         covered.queue.append(row)
     unknown = Counter[str]()
     for written, count in Counter(map(STATUS_OF, covered.queue)).items():

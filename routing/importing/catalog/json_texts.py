@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
+from math import inf, nan
 from typing import cast
 
 from routing.importing.catalog.cell_rows import SharedTexts
@@ -48,9 +49,8 @@ def _as_row(pairs: list[tuple[str, object]]) -> dict[str, object] | ClashingObje
 _DECODER = json.JSONDecoder(object_pairs_hook=_as_row)
 _MARK, _MARKED = object(), "-Infinity"
 """Stands between the values of lines that are read together."""
-_OF_LINES = json.JSONDecoder(
-    object_pairs_hook=_as_row, parse_constant=lambda text: _MARK if text == _MARKED else float(text)
-)
+_CONSTANTS = {_MARKED: _MARK, "Infinity": inf, "NaN": nan}
+_OF_LINES = json.JSONDecoder(object_pairs_hook=_as_row, parse_constant=_CONSTANTS.__getitem__)
 
 Lines = list[tuple[int, str]]
 """Lines with their numbers; blank ones are left out."""

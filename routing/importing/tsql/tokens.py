@@ -13,12 +13,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from routing.importing.tsql.vocabulary import INVISIBLE, NOUNS, RESERVED, STARTERS
 
 if TYPE_CHECKING:
-    from sqlglot import Token
+    from sqlglot import Token, Tokenizer, TokenType
 
 # Find the parts of a text that are code, strings, quoted names or comments.
 # The tokenizer reads the tokens. This module finds the text between them, line by line, before ``GO`` and the
@@ -174,6 +175,19 @@ _OPTIONS = ("ADDRESS", "BROKER_INSTANCE", "LIFETIME", "MIRROR_ADDRESS", "SERVICE
 _KEYWORDS = RESERVED | STARTERS | {*NOUNS, *_OPTIONS}
 
 
+@cache
+def _lexer_class() -> type[Tokenizer]:
+    """Load sqlglot, which takes long, and only scripts need it."""
+    from sqlglot.dialects.tsql import TSQL
+
+    class Lexer(TSQL.Tokenizer):
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {}
+        # With a double quote here, which encloses names, N before one would begin a string that ends at the next.
+        QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
+
+    return Lexer
+
+
 @dataclass(frozen=True)
 class SkippedText:
     """The part ``text[start:end]`` with ``count`` skipped statements. Another statement begins at ``end``."""
@@ -195,11 +209,9 @@ class _LexemeReader:
     """Tokenizes a text piece by piece: a token of the tokenizer takes a hundred times its text."""
 
     def __init__(self, text: str, skipped: Sequence[SkippedText]) -> None:
-        from routing.importing.tsql.plain_tokens import PlainTokenizer
-
         self._text = text
         self._skipped = skipped
-        self._tokenizer = PlainTokenizer()
+        self._lexer = _lexer_class()(dialect="tsql")
         self._names: dict[str, str] = {}
         self._words: dict[str, tuple[str, str]] = {}
         self._row_starts = array("I", (match.end() for match in re.finditer("\n", text)))
@@ -281,8 +293,11 @@ class _LexemeReader:
         piece, self._plain_pieces = "".join(self._plain_pieces), []
         if not piece or not self._is_readable:
             return
-        tokens = self._tokenizer.split(piece)
-        if tokens is None:
+        from sqlglot.errors import TokenError
+
+        try:
+            tokens = self._lexer.tokenize(piece)
+        except TokenError:
             self._is_readable = False
             return
         self._lexemes += _merge([self._lexeme(token) for token in tokens], self._text)

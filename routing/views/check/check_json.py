@@ -96,10 +96,10 @@ def _group(message_group: MessageGroup, done: Check) -> JsonObject:
     row, verdict = message_group.first.row, message_group.verdict
     reason = None if verdict is None else str(verdict.reason)
     return {
-        "outcome": message_group.first.outcome,
+        "outcome": message_group.first.case.outcome,
         "reason": reason,
         "error_number": error_number(reason, message_group.first.case.scope),
-        "end": message_group.first.end,
+        "end": message_group.first.case.end,
         "instance_name": row["instance_name"],
         "database_name": row["database_name"],
         "to_service_name": row["to_service_name"],

@@ -365,7 +365,7 @@ def _endings(done: Check) -> list[str]:
     """Return the ending of each message. A failing connection ends it earlier than the rules."""
     failing_groups = [group for group in done.groups if group.kind is ProblemKind.CONNECTION_FAILS]
     failing = {id(result) for group in failing_groups for result in group.results}
-    return [CONNECTION_FAILS if id(result) in failing else result.end for result in done.results]
+    return [CONNECTION_FAILS if id(result) in failing else result.case.end for result in done.results]
 
 
 def _not_known(done: Check) -> Iterator[str]:
@@ -387,8 +387,8 @@ def _flows(results: Sequence[MessageResult], endings: Sequence[str]) -> tuple[Me
 
 
 def _uncounted_flow(result: MessageResult, ending: str) -> MessageFlow:
-    row, verdict = result.row, result.verdict
-    flow = row["instance_name"], row["database_name"], row["to_service_name"], result.outcome
+    row, verdict = result.row, result.case.verdict
+    flow = row["instance_name"], row["database_name"], row["to_service_name"], result.case.outcome
     if verdict is None:
         return MessageFlow(*flow, None, None, None, None, 0, 0, ending)
     where_to = verdict.route_name, verdict.address, verdict.destination_database
@@ -396,7 +396,7 @@ def _uncounted_flow(result: MessageResult, ending: str) -> MessageFlow:
 
 
 def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
-    path, verdict = result.path, result.verdict
+    path, verdict = result.case.path, result.case.verdict
     if path is None or verdict is None:
         return None, result.row["instance_name"]
     like_the_whole = (there for there in path.forward_paths if there.end == path.end)
@@ -444,4 +444,4 @@ def _changes(before: Check, after: Check, endings: Sequence[str], endings_after:
 
 
 def _reasons(done: Check) -> Counter[str]:
-    return Counter(str(result.verdict.reason) for result in done.results if result.verdict is not None)
+    return Counter(str(result.case.verdict.reason) for result in done.results if result.case.verdict is not None)

@@ -289,12 +289,12 @@ class Check:
     @property
     def outcomes(self) -> Counter[str]:
         """The number of messages with each outcome, including NOT_KNOWN."""
-        return Counter(result.outcome for result in self.results)
+        return Counter(result.case.outcome for result in self.results)
 
     @property
     def ends(self) -> Counter[str]:
         """The number of messages with each end (`MessageResult.end`)."""
-        return Counter(result.end for result in self.results)
+        return Counter(result.case.end for result in self.results)
 
     @property
     def every_finding(self) -> Sequence[LintFinding]:

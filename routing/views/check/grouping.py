@@ -77,7 +77,7 @@ class MessageGroup:
     @property
     def verdict(self) -> Verdict | None:
         """What is the same for all of them: outcome, reason and route."""
-        return self.first.verdict
+        return self.first.case.verdict
 
     @property
     def oldest(self) -> datetime:
@@ -88,7 +88,7 @@ class MessageGroup:
     @property
     def path(self) -> JudgedPath | None:
         """The path of the messages and acknowledgements, or None if they stay on their instance."""
-        return self.first.path
+        return self.first.case.path
 
     @cached_property
     def _cases(self) -> Counter[MessageCase]:
@@ -116,7 +116,7 @@ class MessageGroup:
     @property
     def gaps(self) -> Sequence[KnowledgeGap]:
         """The missing exports for a verdict."""
-        return self.first.gaps
+        return self.first.case.gaps
 
     @property
     def agreements(self) -> Counter[NumberAgreement]:
