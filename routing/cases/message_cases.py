@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from routing.cases.background import StatusText
 from routing.cases.evidence import FileEvidence
 from routing.cases.known_estate import OF_ROUTES, EstateKnowledge, KnowledgeGap, MissingKnowledge
 from routing.groups import group_pairs
-from routing.importing.catalog.conversation_rows import STATUS_OF, read_status
+from routing.importing.catalog.conversation_rows import read_status
 from routing.plan.checked_inputs import instances_of
 from routing.plan.verdicts import KnownDialogs, MessageJudge, may_ask
 from routing.rules import text
@@ -34,10 +34,9 @@ from routing.terms import MSDB, NOT_KNOWN, ON_ITS_WAY, ReadRow, SortKey, TableRo
 
 _ANY_MESSAGE = ""
 _MESSAGE_VALUES = itemgetter(*MESSAGE_COLUMNS)
-_DECIDING = itemgetter(
-    *("database_name", "to_service_name", "to_broker_instance", "hops_remaining", "is_initiator"),
-    "from_service_name",
-)
+_ADDRESS = itemgetter("instance_name", "database_name", "to_service_name", "from_service_name")
+_STATUS = itemgetter("exported_at", "transmission_status", "error_number")
+_OTHERS = itemgetter("to_broker_instance", "hops_remaining", "is_initiator")
 
 
 def message_of(row: ReadRow, as_of: int | None) -> RoutedMessage:
@@ -169,26 +168,31 @@ class SharedCases:
     """The cases of an estate, each once. ``times`` are the decision times by instance."""
 
     def __init__(self, times: Mapping[str, int]) -> None:
-        self._times = times
+        self._times, self._read_status = times, cache(_read_status)
         self._cases: dict[Hashable, MessageCase] = {}
 
     def find(
         self,
-        row: TableRow,
-        status_text: StatusText,
+        queued: TableRow,
         verdict: Verdict | None,
         gaps: tuple[KnowledgeGap, ...] = (),
         possible: tuple[Verdict, ...] = (),
     ) -> MessageCase:
-        """Return the case of a row with a verdict, or with the verdicts that are possible."""
-        address = row["instance_name"], row["database_name"], row["to_service_name"], row["from_service_name"]
+        """Return the case of a row of a queue with a verdict, or with the verdicts that are possible."""
+        instance, database, service, sender = _ADDRESS(queued)
+        status_text = self._read_status(*_STATUS(queued))
         # Verdicts and gaps are kept by their case, so that no other object gets their ids.
+        address, t = (instance, database, service, sender), self._times[instance]
         key = *address, status_text, id(verdict), gaps, tuple(map(id, possible))
         case = self._cases.get(key)
         if case is None:
-            t = self._times[row["instance_name"]]
             case = self._cases[key] = MessageCase(*address, t, status_text, verdict, gaps, possible=possible)
         return case
+
+
+def _read_status(exported_at: datetime, written: str | None, known_number: int | None) -> StatusText:
+    status, number = read_status(written, known_number)
+    return StatusText(micros_of(exported_at), number, status)
 
 
 class ChangedCases:
@@ -312,15 +316,6 @@ def _asks_msdb(result: MessageResult) -> bool:
     return verdict.requested_in in (None, MSDB)
 
 
-_Status = tuple[datetime, str | None, int | None]
-"""When a queue was exported, and the status and error number of a row."""
-
-
-def _status_text(exported_at: datetime, written: str | None, known_number: int | None) -> StatusText:
-    status, number = read_status(written, known_number)
-    return StatusText(micros_of(exported_at), number, status)
-
-
 class _InstanceMessages:
     def __init__(
         self,
@@ -334,7 +329,6 @@ class _InstanceMessages:
         self.name, self.t, self.knowledge = name, estate.times[name], estate.knowledge
         self._instance, self._dialogs = estate.instances[name], dialogs
         self._judge = MessageJudge(EstateNetwork({name: self._instance}), is_exact=True)
-        self._status_texts: dict[_Status, StatusText] = {}
         # By the verdict's id. The verdicts are kept, for the id of one that is gone may be given again.
         self._gaps: dict[int, tuple[Verdict, tuple[KnowledgeGap, ...]]] = {}
         # By everything that decides a message except its ids. The facts of dialogs are kept, as verdicts are.
@@ -348,35 +342,24 @@ class _InstanceMessages:
         self._judge.find_openers((one, self._dialogs.of(one)) for one in messages if self._is_listed(one))
 
     def judge(self, row: TableRow, queued: TableRow) -> MessageResult:
-        status = queued["exported_at"], *STATUS_OF(queued)
-        end = self.name, row["database_name"], row["is_initiator"], text.fold(row["conversation_id"])
-        dialog = self._dialogs.at(*end)
-        alike = *_DECIDING(row), *status, id(dialog)
+        ends = self._dialogs.ends_of(self.name, row["database_name"])[row["is_initiator"]]
+        dialog = ends.get(text.fold(row["conversation_id"]), NO_DIALOG)
+        alike = *_ADDRESS(row), *_OTHERS(row), *_STATUS(queued), id(dialog)
         case = self._shared.get(alike)
         if case is None:
             message = message_of(row, self.t)
-            case = self._find_case(row, message, dialog, status)
+            case = self._find_case(queued, message, dialog)
             if self._is_listed(message) and self._judge.keyed(message, dialog).is_shared(message.t, dialog):
                 self._shared[alike] = case
         return MessageResult(row, queued["conversation_handle"], case)
 
-    def _find_case(
-        self,
-        row: TableRow,
-        message: RoutedMessage,
-        dialog: DialogFacts,
-        status: _Status,
-    ) -> MessageCase:
-        known = self._status_texts.get(status)
-        status_text = known or self._status_texts.setdefault(status, _status_text(*status))
+    def _find_case(self, queued: TableRow, message: RoutedMessage, dialog: DialogFacts) -> MessageCase:
         if not self._is_listed(message):
             possible = tuple(self._possible.of_message(message, dialog))
-            return self._cases.find(row, status_text, None, (self._unlisted(row["database_name"]),), possible)
+            return self._cases.find(queued, None, (self._unlisted(queued["database_name"]),), possible)
         verdict = self._judge.verdict(message, dialog)
         gaps = self._gaps_of(verdict)
-        if gaps:
-            return self._cases.find(row, status_text, None, gaps, (verdict,))
-        return self._cases.find(row, status_text, verdict)
+        return self._cases.find(queued, None, gaps, (verdict,)) if gaps else self._cases.find(queued, verdict)
 
     def _is_listed(self, message: RoutedMessage) -> bool:
         """Return True if the database is known. Rows with other faults were rejected earlier."""
@@ -403,7 +386,5 @@ def _without_endpoint(
     place = row["instance_name"], row["database_name"]
     was_read = knowledge.evidence.views.was_exported("conversation_endpoints", *place)
     missing_view = MissingKnowledge.ENDPOINT_OF_DIALOG if was_read else MissingKnowledge.ENDPOINTS_OF_DIALOGS
-    status_text = _status_text(row["exported_at"], *STATUS_OF(row))
-    gaps = (KnowledgeGap(*place, missing_view),)
-    case = cases.find(row, status_text, None, gaps, possible.of_row(row))
+    case = cases.find(row, None, (KnowledgeGap(*place, missing_view),), possible.of_row(row))
     return MessageResult(row, row["conversation_handle"], case)

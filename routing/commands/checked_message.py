@@ -99,12 +99,11 @@ def _explain(done: Check, result: MessageResult, problem: MessageProblem, limits
     """Yield the answer for one message, the actions, then the decision and the path."""
     yield DocumentHeading(_state_answer(result, problem), 1)
     yield from describe_message(done, result, problem, limits)
+    status_text = result.case.status_text
     if result.case.verdict is None:
-        trouble = find_trouble(result.case.status_text.number, result.case.status_text.text)
+        trouble = find_trouble(status_text.number, status_text.text)
         if trouble is not None:
-            yield LabelledFact(
-                "SQL Server says", f"{status(result.case.status_text)}. {STATUSES[trouble].text}", 1
-            )
+            yield LabelledFact("SQL Server says", f"{status(status_text)}. {STATUSES[trouble].text}", 1)
         return
     yield DocumentHeading("How it was decided")
     yield from list_steps(explain_result(done.estate, result).steps)

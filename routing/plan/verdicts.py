@@ -71,14 +71,10 @@ class KnownDialogs:
         """Return the dialogs of a database. Arrivals over the network have none."""
         return _NO_ENDS if database is None else self.by_database.get((instance, database), _NO_ENDS)
 
-    def at(self, instance: str, database: str | None, is_initiator: bool, conversation: str) -> DialogFacts:
-        """Return the dialog of an end with a folded conversation id. An unknown dialog has no facts."""
-        return self.ends_of(instance, database)[is_initiator].get(conversation, NO_DIALOG)
-
     def of(self, message: RoutedMessage) -> DialogFacts:
-        """Return the dialog of a message."""
-        end = message.instance, message.database, message.is_initiator, message.conversation_id or ""
-        return self.at(*end)
+        """Return the dialog of a message. An unknown dialog has no facts."""
+        ends = self.ends_of(message.instance, message.database)[message.is_initiator]
+        return ends.get(message.conversation_id or "", NO_DIALOG)
 
 
 # Open requests for routes (rule book, section 5): take all messages that ask, in their order.

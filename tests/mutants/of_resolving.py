@@ -202,8 +202,8 @@ MUTANTS = (
         "greatest-of-equal-rows-opens",
         "5: of equal rows the smallest end opens the request, false first",
         "routing/plan/verdicts.py",
-        "        end = message.instance, message.database, message.is_initiator,",
-        "        end = message.instance, message.database, not message.is_initiator,",
+        'message.conversation_id or "", message.is_initiator',
+        'message.conversation_id or "", not message.is_initiator',
         breaks=("D10",),
     ),
     in_rules(

@@ -686,7 +686,7 @@ def test_each_case_ends_as_expected(name: str, tmp_path: Path) -> None:
     assert group.first.case.outcome in ("SENT", "FORWARDED")
     assert path is not None
     assert (group.first.case.end, stuck_at(group)) == (case.end, case.stuck)
-    assert group.is_failing is (case.end not in ("DELIVERED", "NOT_KNOWN"))
+    assert group.first.case.is_failing is (case.end not in ("DELIVERED", "NOT_KNOWN"))
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.remedies])

@@ -113,7 +113,7 @@ def messages(covered: CoveredRows, rows: Mapping[str, Sequence[TableRow]]) -> No
         added.append(message)
         covered.queue.append(row)
     unknown = Counter[str]()
-    for written, count in Counter(map(STATUS_OF, covered.queue)).items():
+    for written, count in Counter(map(_STATUS_OF, covered.queue)).items():
         status, number = read_status(*written)
         if number is None:
             unknown[status or ""] += count
@@ -125,7 +125,7 @@ def observations(covered: CoveredRows) -> list[TableRow]:
     make_row, read = row_maker(_OBSERVATION), cache(read_status)
     rows = list[TableRow]()
     for message, row in zip(covered.rows.get("messages", ()), covered.queue, strict=True):
-        status, number = read(*STATUS_OF(row))
+        status, number = read(*_STATUS_OF(row))
         seen = row["conversation_handle"], TRANSMISSION_QUEUE, status, number, outcome(number)
         rows.append(make_row((*_OF_MESSAGE(message), *seen, *_NAMES_OF(row))))
     return rows
@@ -155,8 +155,7 @@ _OBSERVATION = (
     *_NAMES,
 )
 _OF_ENDPOINT, _NAMES_OF = itemgetter(*_KNOWN_BY), itemgetter(*_NAMES)
-STATUS_OF = itemgetter("transmission_status", "error_number")
-"""Returns the arguments of `read_status` for a row of the queue."""
+_STATUS_OF = itemgetter("transmission_status", "error_number")
 
 
 def read_status(written: str | None, known_number: int | None) -> tuple[str | None, int | None]:

@@ -117,7 +117,7 @@ def _group(message_group: MessageGroup, done: Check) -> JsonObject:
         ],
         "path": None if message_group.path is None else path_object(message_group.path, done.knowledge),
         "near_misses": [_near_miss(miss) for miss in message_group.near_misses],
-        "not_known": [gap_object(gap) for gap in message_group.gaps],
+        "not_known": [gap_object(gap) for gap in message_group.first.case.gaps],
         "said": [
             _reported_status(message_group, status_text, count)
             for status_text, count in message_group.status_texts.most_common()
@@ -188,7 +188,7 @@ def _near_miss(miss: NearMiss) -> JsonObject:
 
 
 def _reported_status(message_group: MessageGroup, status_text: StatusText, count: int) -> JsonObject:
-    compared = message_group.compared(status_text)
+    compared = message_group.first.case.compare(status_text)
     return {
         "error_number": status_text.number,
         "transmission_status": status_text.text,

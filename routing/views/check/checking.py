@@ -139,7 +139,7 @@ def _is_known(group: MessageGroup) -> bool:
     """Return True if all that decides was read of messages that are stuck, at home or on their path."""
     if group.path is None:
         return group.verdict is not None and not group.first.case.is_on_its_way
-    return group.is_failing and not gaps_on(group.path)
+    return group.first.case.is_failing and not gaps_on(group.path)
 
 
 def _own_places(group: MessageGroup) -> Iterator[_Place]:

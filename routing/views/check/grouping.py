@@ -25,7 +25,7 @@ from routing.cases.near_misses import NOTHING_NEAR, NearMiss, near_in_common
 from routing.groups import group_pairs
 from routing.rules.estate import SharedTuple
 from routing.rules.judging import IS_DROPPED, JudgedPath
-from routing.rules.observed import NumberAgreement, ReasonComparison
+from routing.rules.observed import NumberAgreement
 from routing.rules.resolving import Verdict
 from routing.terms import Outcome, SortKey, Word
 
@@ -114,19 +114,10 @@ class MessageGroup:
         return Counter(dict(sorted((int(step), number) for step, number in counts.items() if step is not None)))
 
     @property
-    def gaps(self) -> Sequence[KnowledgeGap]:
-        """The missing exports for a verdict."""
-        return self.first.case.gaps
-
-    @property
     def agreements(self) -> Counter[NumberAgreement]:
         """The numbers of SQL Server's statuses that agree, contradict, or say nothing about the verdict."""
         counts = self._count(lambda case: None if case.compared is None else case.compared.agreement)
         return Counter({agreement: number for agreement, number in counts.items() if agreement is not None})
-
-    def compared(self, status_text: StatusText) -> ReasonComparison | None:
-        """Compare a status text of SQL Server with the verdict. Returns None without a verdict."""
-        return self.first.case.compare(status_text)
 
     @property
     def status_texts(self) -> Counter[StatusText]:
@@ -147,18 +138,13 @@ class MessageGroup:
 
     def contradicts(self, status_text: StatusText) -> bool:
         """Return True if a status shows that SQL Server routed the messages differently."""
-        compared = self.compared(status_text)
+        compared = self.first.case.compare(status_text)
         return compared is not None and compared.agreement is NumberAgreement.CONTRADICTS
 
     @property
     def unacknowledged(self) -> int:
         """The number of messages that were sent long ago and have a blank status."""
         return sum(result.is_unacknowledged for result in self.results)
-
-    @property
-    def is_failing(self) -> bool:
-        """True if the messages leave their instance and do not arrive or are not acknowledged."""
-        return self.first.case.is_failing
 
     @property
     def needs_somebody(self) -> bool:
@@ -174,7 +160,7 @@ class MessageGroup:
     @cached_property
     def kind(self) -> ProblemKind:
         """The kind of problem that the messages have."""
-        if self.trouble is not None and not self.is_failing:
+        if self.trouble is not None and not self.first.case.is_failing:
             return self._kind_of_trouble(self.trouble)
         if self.verdict is None:
             return ProblemKind.NOT_KNOWN

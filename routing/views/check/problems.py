@@ -88,7 +88,7 @@ def find_problems(groups: Iterable[MessageGroup]) -> list[MessageProblem]:
         outcome, cause = state_outcome(group), _name_cause(group)
         remedies = tuple(advice.remedy for advice in group.advice)
         alone = id(group) if group.kind is ProblemKind.NOTHING else None
-        groups_by_cause[group.kind, outcome, cause, remedies, group.gaps, alone].append(group)
+        groups_by_cause[group.kind, outcome, cause, remedies, group.first.case.gaps, alone].append(group)
     return [
         _make_common_problem(cause, alike) if isinstance(cause, CommonFailure) else _make_problem(alike)
         for cause, alike in groups_by_cause.items()
@@ -319,10 +319,8 @@ def _state_messages(problems: Sequence[MessageProblem], total: int) -> str:
 
 
 def _count_unknown_ends(problems: Iterable[MessageProblem]) -> int:
-    on_their_way = (problem for problem in problems if problem.kind is ProblemKind.NOTHING)
-    return sum(
-        result.case.end == NOT_KNOWN for problem in on_their_way for result in problem.combined_group.results
-    )
+    groups = (problem.combined_group for problem in problems if problem.kind is ProblemKind.NOTHING)
+    return sum(result.case.end == NOT_KNOWN for group in groups for result in group.results)
 
 
 def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str]:
