@@ -166,7 +166,7 @@ class _Report:
         yield LabelledFact("waiting" if is_alone else "the oldest waits", waiting, 1)
         if problem.why:
             yield LabelledFact("why", problem.why, 1)
-        for gap in problem.first.case.gaps[: self._limits.sentences]:
+        for gap in problem.first.first.case.gaps[: self._limits.sentences]:
             yield LabelledFact("missing", gap_sentence(gap), 1)
         for advice in problem.advice[: self._limits.remedies]:
             yield from self._remedy(number, problem, advice)
