@@ -200,17 +200,19 @@ def test_hostile_texts_end_in_time(tmp_path: Path, text: str) -> None:
         (['{"name": "a"}', '{"name": "b", "x": [{}', '{}]},-Infinity,{"name": "c"}'], ["a"], [2, 3]),
         (
             ['{"name": "a", "service_id": -Infinity}', '{"name": "b"}', '{"name": "-Infinity"}'],
-            ["b", "-Infinity"],
-            [1],
+            ["a", "b", "-Infinity"],
+            [],
         ),
     ],
 )
 def test_each_line_is_one_object(tmp_path: Path, lines: list[str], read: list[str], rejected: list[int]) -> None:
     """Lines are read together, so that two of them must not become one object or one of them two."""
-    (tmp_path / "services.json").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "services.json").write_text(
+        "\n".join(['{"name": "0", "service_id": 1}', *lines]), encoding="utf-8"
+    )
     export = read_export([str(tmp_path)], StandIns("HUB", "Shop", datetime(2026, 1, 5, tzinfo=timezone.utc)))
-    assert [row["name"] for row in export.rows["services"]] == read
-    assert [int(why.partition(", row ")[2].partition(":")[0]) for why in export.rejected] == rejected
+    assert [row["name"] for row in export.rows["services"]] == ["0", *read]
+    assert [int(why.partition(", row ")[2].partition(":")[0]) - 1 for why in export.rejected] == rejected
 
 
 @pytest.mark.parametrize("form", ["[{}]", "{}\n", '{{"routes": [{}]}}'])
