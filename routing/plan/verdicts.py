@@ -61,9 +61,7 @@ class KnownDialogs:
             for (instance, database, conversation, is_initiator), row in zip(ends, rows, strict=True):
                 if conversation is None or is_initiator is None:
                     continue
-                by_end = by_database.get((instance, database))
-                if by_end is None:
-                    by_end = by_database[instance, database] = ({}, {})
+                by_end = by_database.setdefault((instance, database), ({}, {}))
                 by_end[is_initiator][text.fold(conversation)] = facts[row]
         return cls(by_database)
 
