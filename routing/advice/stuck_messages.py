@@ -47,10 +47,11 @@ class AdviceEstate:
     def find_instance_of_host(self, address: str | None) -> SqlInstance | None:
         """Find the only known instance on the machine that an address names, at any port."""
         if address not in self._on_machine:
-            self._on_machine[address] = self._find_on_machine(text.host(address))
+            self._on_machine[address] = self.find_on_machine(text.host(address))
         return self._on_machine[address]
 
-    def _find_on_machine(self, host: str | None) -> SqlInstance | None:
+    def find_on_machine(self, host: str | None) -> SqlInstance | None:
+        """Find the only known instance on a machine that another machine can reach."""
         if host is None or host in LOOPBACK_HOSTS:
             return None
         names = host, host.partition(".")[0]

@@ -10,14 +10,7 @@ from functools import cached_property
 
 from routing.cases.evidence import FileEvidence
 from routing.cases.known_estate import EstateKnowledge, KnowledgeGap, MissingKnowledge
-from routing.cases.message_cases import (
-    SAID_EVERY,
-    ChangedCases,
-    CheckedEstate,
-    MessageCase,
-    MessageResult,
-    message_of,
-)
+from routing.cases.message_cases import SAID_EVERY, ChangedCases, CheckedEstate, MessageResult, message_of
 from routing.groups import group_pairs
 from routing.importing.catalog.cell_values import UnknownTime
 from routing.plan.paths import PathPlanner
@@ -151,7 +144,7 @@ class MessageFollower:
         self._found: dict[_Names, list[tuple[int, int, JudgedPath]]] = defaultdict(list)
         self._paths_left: dict[_Names, int] = defaultdict(lambda: most_paths)
         self._of_unnamed: dict[_Names, list[tuple[int, int, JudgedPath]]] = defaultdict(list)
-        self._shared: dict[tuple[MessageCase, bool, frozenset[str]], JudgedPath] = {}
+        self._shared: dict[Hashable, JudgedPath] = {}
         self._ages = ExportAges(estate.evidence)
         # The routing of a service does not depend on its name if no object names it.
         self._named_services = set().union(*(one.service_names for one in estate.instances.values()))

@@ -223,13 +223,13 @@ def test_a_long_name_is_spelled_once_for_all_routes(monkeypatch: pytest.MonkeyPa
 def test_machines_of_shared_paths_are_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of forty messages may take each of forty routes."""
     hosts: list[str | None] = []
-    find = AdviceEstate._find_on_machine
+    find = AdviceEstate.find_on_machine
 
     def note(estate: AdviceEstate, host: str | None) -> SqlInstance | None:
         hosts.append(host)
         return find(estate, host)
 
-    monkeypatch.setattr(AdviceEstate, "_find_on_machine", note)
+    monkeypatch.setattr(AdviceEstate, "find_on_machine", note)
     done = check([str(many_routes_for_any_service(tmp_path / "exports", 40))])
     check_report.make_document(done)
     assert 0 < len(hosts) == len(set(hosts)) <= 41
