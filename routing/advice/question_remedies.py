@@ -56,7 +56,7 @@ def advise_on_question(
         own_path = path if verdict.outcome in LEAVES else None
         case = replace(judged.case, path=own_path, status_text=status_text)
         row = {**judged.question.row, "enqueue_time": moment_of(judged.question.row["enqueue_time"])}
-        result = MessageResult(row, "", case, judged.message)
+        result = MessageResult(row, "", case)
         remedies = _add_reported(remedies, result, read_estate, has_exports=evidence is not None)
     if not remedies and any(path.unread_addresses for path in paths):
         remedies = [remedy for path in paths for remedy in find_unaddressed(path, read_estate())]

@@ -28,6 +28,7 @@ from routing.cases.known_estate import MissingKnowledge, gaps_on
 from routing.cases.message_cases import MessageResult
 from routing.cases.server_facts import TELLS
 from routing.render.phrases import cut, join_words, named, quote_log, when
+from routing.rules import text
 from routing.rules.judging import JudgedPath
 from routing.rules.timeline import micros_of, moment_of
 from routing.terms import Ending, PathEnd
@@ -62,15 +63,14 @@ def describe_silence(results: Sequence[MessageResult], reported: ReportedStatus)
 
     If the end of their path is not known, their target is the only database that they may reach.
     """
-    path, target = results[0].path, None
+    path, target = results[0].case.path, None
     if path is None or (path.end is PathEnd.NOT_KNOWN and not find_outdated(path)):
         target = reported.find_target()
-    messages = (result.message for result in results)
-    ids = (None if message is None else message.conversation_id for message in messages)
+    ids = (result.row.get("conversation_id") for result in results)
     return SilentMessages(
         **vars(reported),
         target=target if path is None else _find_arrival(path) or target,
-        conversations=frozenset(conversation for conversation in ids if conversation is not None),
+        conversations=frozenset(text.fold(conversation) for conversation in ids if conversation is not None),
         newest=max(micros_of(result.row["enqueue_time"]) for result in results),
     )
 

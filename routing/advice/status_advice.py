@@ -233,12 +233,12 @@ class StatusAdviser:
     def _make_endpoint(self, results: Sequence[MessageResult]) -> Iterator[CountedRemedy]:
         """Yield the advice on an endpoint for a sender without one, if a route leads to another instance."""
         first = results[0]
-        if first.verdict is None or first.verdict.outcome != Outcome.SENT:
+        if first.case.verdict is None or first.case.verdict.outcome != Outcome.SENT:
             return
         status = self._describe_unsaid(first, StatusTrouble.NO_ENDPOINT)
         if not status.has_no_endpoint(status.instance):
             return
-        texts = {result.status_text for result in results}
+        texts = {result.case.status_text for result in results}
         # SQL Server may say so itself.
         if all(find_trouble(text.number, text.text) is not StatusTrouble.NO_ENDPOINT for text in texts):
             yield CountedRemedy(answer_status(status), len(results))
@@ -246,14 +246,14 @@ class StatusAdviser:
     def _answer_statuses(self, results: Sequence[MessageResult], *, has_remedy: bool) -> Iterator[CountedRemedy]:
         """Yield the remedies for each status. Statuses that contradict the routing come last."""
         row, dead = results[0].row, None
-        if not has_remedy and results[0].verdict is None:
+        if not has_remedy and results[0].case.verdict is None:
             place = RemedyPlace(row["instance_name"], row["database_name"])
             dead = end_dead_dialog(self._estate.server, place, row["to_service_name"])
         counts: Counter[Remedy] = Counter()
         contradicting: Counter[Remedy] = Counter()
         # The remedy may depend on the id that a message is bound to.
         for alike in _by_status_and_broker(results):
-            result, status_text = alike[0], alike[0].status_text
+            result, status_text = alike[0], alike[0].case.status_text
             trouble = find_trouble(status_text.number, status_text.text)
             if trouble is None and dead is not None:
                 counts[dead] += len(alike)
@@ -268,7 +268,7 @@ class StatusAdviser:
 
     def _mend_target(self, result: MessageResult) -> Remedy | None:
         row, supposed, checked = result.row, _in_common(result.case.possible), self._checked
-        if result.verdict is not None or checked is None or supposed is None or supposed.address is None:
+        if result.case.verdict is not None or checked is None or supposed is None or supposed.address is None:
             return None
         owners = self._estate.network.owners(supposed.address, checked.instances[row["instance_name"]])
         if len(owners) != 1 or owners[0].is_only_addressed or may_ask(owners[0], None):
@@ -297,11 +297,11 @@ class StatusAdviser:
         return remedies if refusal is None else [refusal.with_confidence_at_most(Confidence.TO_BE_CHECKED)]
 
     def _describe_unsaid(self, result: MessageResult, trouble: StatusTrouble) -> ReportedStatus:
-        return self._describe(result, trouble, StatusText(result.status_text.observed_at, None, None))
+        return self._describe(result, trouble, StatusText(result.case.status_text.observed_at, None, None))
 
     def _describe(self, result: MessageResult, trouble: StatusTrouble, status_text: StatusText) -> ReportedStatus:
         """Return the facts behind a trouble of a message."""
-        row, verdict = result.row, result.verdict
+        row, verdict = result.row, result.case.verdict
         return ReportedStatus(
             trouble=trouble,
             status_text=status_text,
@@ -317,9 +317,9 @@ class StatusAdviser:
 
 
 def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[MessageResult]]:
-    verdicts = ((result, result.verdict) for result in results)
+    verdicts = ((result, result.case.verdict) for result in results)
     brokers = ((result, None if verdict is None else verdict.broker_instance) for result, verdict in verdicts)
-    return group_pairs(((result.status_text, broker), result) for result, broker in brokers).values()
+    return group_pairs(((result.case.status_text, broker), result) for result, broker in brokers).values()
 
 
 def _in_common(possible: Sequence[Verdict]) -> Verdict | None:

@@ -38,6 +38,7 @@ class AdviceEstate:
         self.services_in_use: Collection[str] = frozenset(facts.services_in_use)
         self.network = EstateNetwork(self.instances)
         self._near = NearMisses(self.instances)
+        self._on_machine: dict[str | None, SqlInstance | None] = {}
 
     def find_instance(self, name: str) -> SqlInstance:
         """Return a known instance, or one without facts for any other name."""
@@ -45,7 +46,12 @@ class AdviceEstate:
 
     def find_instance_of_host(self, address: str | None) -> SqlInstance | None:
         """Find the only known instance on the machine that an address names, at any port."""
-        host = text.host(address)
+        if address not in self._on_machine:
+            self._on_machine[address] = self.find_on_machine(text.host(address))
+        return self._on_machine[address]
+
+    def find_on_machine(self, host: str | None) -> SqlInstance | None:
+        """Find the only known instance on a machine that another machine can reach."""
         if host is None or host in LOOPBACK_HOSTS:
             return None
         names = host, host.partition(".")[0]

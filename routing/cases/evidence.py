@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from routing.cases.exported_files import FileOptions, no_queue, no_row, read_exports, say_unread
@@ -41,6 +41,8 @@ from routing.importing.tsql.script_statements import (
 )
 from routing.rules import text
 from routing.rules.text import collated
+from routing.schemas import INPUTS
+from routing.tables.table_columns import TableColumns
 from routing.terms import TableRow
 
 VIEW_OF: dict[type[ScriptStatement], str] = {
@@ -197,13 +199,15 @@ class ReadLog:
 class FileEvidence:
     """The rows of files, their views, and the notes made while reading them.
 
-    ``rows`` are by table, as `import` would write them. ``without_endpoint`` has rows of queues whose conversation
-    endpoint was not exported. ``spots`` has the place of each definition, and ``problems`` those of scripts with
-    their instances. ``of_scripts`` has the instance and database for scripts that name none. ``server`` has the
-    exported facts other than routing. ``has_queue`` is True if a transmission queue was exported.
+    ``rows`` are by table, as `import` would write them. ``queue`` has the rows of queues, each in the place of its
+    message, and ``without_endpoint`` those whose conversation endpoint was not exported. ``spots`` has the place
+    of each definition, and ``problems`` those of scripts with their instances. ``of_scripts`` has the instance and
+    database for scripts that name none. ``server`` has the exported facts other than routing. ``has_queue`` is
+    True if a transmission queue was exported.
     """
 
     rows: Mapping[str, Sequence[TableRow]]
+    queue: Sequence[TableRow]
     without_endpoint: Sequence[TableRow]
     views: ReadViews
     log: ReadLog
@@ -212,6 +216,12 @@ class FileEvidence:
     of_scripts: StandIns = field(default_factory=StandIns)
     server: ServerEvidence = NO_EVIDENCE
     has_queue: bool = True
+
+    @cached_property
+    def columns(self) -> Mapping[str, TableColumns]:
+        """The columns of the tables in ``rows`` other than messages, as lint and the rules read them."""
+        keys = (*CONFIGURATION, "dialogs")
+        return {key: TableColumns.of_rows(self.rows[key], INPUTS[key]) for key in keys}
 
     @property
     def instances(self) -> list[str]:
@@ -337,7 +347,7 @@ def _known_instances(evidence: FileEvidence, options: FileOptions) -> KnownInsta
 def _of_exports(
     export: CatalogExport, covered: CoveredRows, doubts: Mapping[str, Collection[Doubt]]
 ) -> FileEvidence:
-    rows = {key: covered.rows.get(key, []) for key in (*CONFIGURATION, "dialogs", "messages", "observed_routing")}
+    rows = {key: covered.rows.get(key, []) for key in (*CONFIGURATION, "dialogs", "messages")}
     endpoints = export.rows.get("service_broker_endpoints", ())
     views = ReadViews(
         units=covered.units,
@@ -356,8 +366,8 @@ def _of_exports(
     )
     server = collect_evidence(export.rows, covered.units, rows["dialogs"], covered.rows.get("endpoint_counts", ()))
     rows["instances"] = _without_listeners(rows["instances"], server)
-    without_endpoint = tuple(covered.without_endpoint)
-    return FileEvidence(rows, without_endpoint, views, log, spots_of_export(export.rows), server=server)
+    queue, spots = (covered.queue, covered.without_endpoint), spots_of_export(export.rows)
+    return FileEvidence(rows, *queue, views, log, spots, server=server)
 
 
 def _without_listeners(rows: Sequence[TableRow], server: ServerEvidence) -> list[TableRow]:

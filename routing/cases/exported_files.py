@@ -361,7 +361,9 @@ def _without_copies(result_sets: Sequence[FoundResultSet], notes: list[str]) -> 
     Only one database can have the handle of a conversation. If no column names the database and its instance, the
     folders of copies could seem to be others.
     """
-    parts = [part for part in result_sets if _HANDLE in part.rows.columns and len(part.rows.rows)]
+    with_handles = [part for part in result_sets if _HANDLE in part.rows.columns and len(part.rows.rows)]
+    counts = Counter(part.view.name for part in with_handles)
+    parts = [part for part in with_handles if counts[part.view.name] > 1]
     times = {part.file: _time_of(part.file) for part in parts}
     parts.sort(key=lambda part: (times[part.file], part.file), reverse=True)
     # JSON may have an object for a handle.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from routing.cases.background import StatusText
-from routing.cases.evidence import CONFIGURATION, FileEvidence
+from routing.cases.evidence import FileEvidence
 from routing.cases.known_estate import OF_ROUTES, EstateKnowledge, KnowledgeGap, MissingKnowledge
 from routing.groups import group_pairs
-from routing.importing.catalog.conversation_rows import status_of
+from routing.importing.catalog.conversation_rows import read_status
 from routing.plan.checked_inputs import instances_of
 from routing.plan.verdicts import KnownDialogs, MessageJudge, may_ask
 from routing.rules import text
@@ -23,8 +23,6 @@ from routing.rules.network import EstateNetwork
 from routing.rules.observed import NumberAgreement, ReasonComparison
 from routing.rules.resolving import MESSAGE_COLUMNS, NO_DIALOG, DialogFacts, RoutedMessage, Verdict
 from routing.rules.timeline import micros_of
-from routing.schemas import DIALOGS, INPUTS
-from routing.tables.table_columns import TableColumns
 from routing.terms import MSDB, NOT_KNOWN, ON_ITS_WAY, ReadRow, SortKey, TableRow
 
 # The verdicts that a message may have whose dialog, or whose estate, is not wholly known.
@@ -36,6 +34,9 @@ from routing.terms import MSDB, NOT_KNOWN, ON_ITS_WAY, ReadRow, SortKey, TableRo
 
 _ANY_MESSAGE = ""
 _MESSAGE_VALUES = itemgetter(*MESSAGE_COLUMNS)
+_ADDRESS = itemgetter("instance_name", "database_name", "to_service_name", "from_service_name")
+_STATUS = itemgetter("exported_at", "transmission_status", "error_number")
+_OTHERS = itemgetter("to_broker_instance", "hops_remaining", "is_initiator")
 
 
 def message_of(row: ReadRow, as_of: int | None) -> RoutedMessage:
@@ -167,26 +168,31 @@ class SharedCases:
     """The cases of an estate, each once. ``times`` are the decision times by instance."""
 
     def __init__(self, times: Mapping[str, int]) -> None:
-        self._times = times
+        self._times, self._read_status = times, cache(_read_status)
         self._cases: dict[Hashable, MessageCase] = {}
 
     def find(
         self,
-        row: TableRow,
-        status_text: StatusText,
+        queued: TableRow,
         verdict: Verdict | None,
         gaps: tuple[KnowledgeGap, ...] = (),
         possible: tuple[Verdict, ...] = (),
     ) -> MessageCase:
-        """Return the case of a row with a verdict, or with the verdicts that are possible."""
-        address = row["instance_name"], row["database_name"], row["to_service_name"], row["from_service_name"]
+        """Return the case of a row of a queue with a verdict, or with the verdicts that are possible."""
+        instance, database, service, sender = _ADDRESS(queued)
+        status_text = self._read_status(*_STATUS(queued))
         # Verdicts and gaps are kept by their case, so that no other object gets their ids.
+        address, t = (instance, database, service, sender), self._times[instance]
         key = *address, status_text, id(verdict), gaps, tuple(map(id, possible))
         case = self._cases.get(key)
         if case is None:
-            t = self._times[row["instance_name"]]
             case = self._cases[key] = MessageCase(*address, t, status_text, verdict, gaps, possible=possible)
         return case
+
+
+def _read_status(exported_at: datetime, written: str | None, known_number: int | None) -> StatusText:
+    status, number = read_status(written, known_number)
+    return StatusText(micros_of(exported_at), number, status)
 
 
 class ChangedCases:
@@ -200,21 +206,19 @@ class ChangedCases:
         key = id(result.case), id(part)
         if key not in self._cases:
             self._cases[key] = result.case, part, replace(result.case, **changes)
-        return replace(result, case=self._cases[key][2])
+        return result._replace(case=self._cases[key][2])
 
 
-@dataclass(frozen=True, slots=True)
-class MessageResult:
+class MessageResult(NamedTuple):
     """A message with its case.
 
     ``row`` comes from ``messages``, or from the queue if no conversation endpoint was exported. ``handle`` is that
-    of its conversation. ``message`` is the row for the rules, or None if they cannot read it.
+    of its conversation.
     """
 
     row: ReadRow
     handle: str
     case: MessageCase
-    message: RoutedMessage | None = None
 
     @property
     def age_order(self) -> SortKey:
@@ -222,39 +226,9 @@ class MessageResult:
         return self.row["enqueue_time"], self.row["message_sequence_number"]
 
     @property
-    def status_text(self) -> StatusText:
-        """Its transmission_status."""
-        return self.case.status_text
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """The verdict of its case."""
-        return self.case.verdict
-
-    @property
-    def path(self) -> JudgedPath | None:
-        """The path of its case."""
-        return self.case.path
-
-    @property
-    def gaps(self) -> tuple[KnowledgeGap, ...]:
-        """The gaps of its case."""
-        return self.case.gaps
-
-    @property
-    def outcome(self) -> str:
-        """The outcome, or NOT_KNOWN."""
-        return self.case.outcome
-
-    @property
-    def end(self) -> str:
-        """The end of the message (`MessageCase.end`)."""
-        return self.case.end
-
-    @property
     def is_unacknowledged(self) -> bool:
         """True if SQL Server reports no status long after the message was enqueued, because it was sent."""
-        return self.status_text.is_silence(micros_of(self.row["enqueue_time"]))
+        return self.case.status_text.is_silence(micros_of(self.row["enqueue_time"]))
 
 
 @dataclass(frozen=True)
@@ -268,8 +242,7 @@ class CheckedEstate:
     @classmethod
     def of(cls, evidence: FileEvidence, times: Mapping[str, int]) -> CheckedEstate:
         """Return the estate of exported views."""
-        columns = {key: TableColumns.of_rows(evidence.rows[key], INPUTS[key]) for key in CONFIGURATION}
-        return cls(evidence, instances_of(columns), times)
+        return cls(evidence, instances_of(evidence.columns), times)
 
     @cached_property
     def knowledge(self) -> EstateKnowledge:
@@ -289,21 +262,19 @@ def decide_all(
     ``on_progress`` is called with how many messages are judged.
     """
     evidence, knowledge = estate.evidence, estate.knowledge
-    dialogs = KnownDialogs.of_columns([TableColumns.of_rows(evidence.rows["dialogs"], DIALOGS)])
-    # Each observation is of the message in the same place.
-    pairs = zip(evidence.rows["messages"], evidence.rows["observed_routing"], strict=True)
+    dialogs = KnownDialogs.of_columns([evidence.columns["dialogs"]])
+    pairs = zip(evidence.rows["messages"], evidence.queue, strict=True)
     by_instance = group_pairs((pair[0]["instance_name"], pair) for pair in pairs)
     results, count = list[MessageResult](), len(evidence.rows["messages"])
     possible, cases = PossibleVerdicts(estate.instances, estate.times), SharedCases(estate.times)
     for name, of_instance in by_instance.items():
         messages = _InstanceMessages(estate, name, dialogs, possible, cases)
         of_instance.sort(key=lambda pair: pair[0]["message_id"])
-        read = [messages.read(row) for row, _ in of_instance]
-        messages.find_openers(read)
-        for (row, observed), (message, dialog) in zip(of_instance, read, strict=True):
+        messages.find_openers(row for row, _ in of_instance)
+        for row, queued in of_instance:
             if len(results) % SAID_EVERY == 0:
                 on_progress(f"judged {len(results):,} of {count:,} messages")
-            results.append(messages.judge(row, message, dialog, observed))
+            results.append(messages.judge(row, queued))
     results += [_without_endpoint(row, knowledge, possible, cases) for row in evidence.without_endpoint]
     return _remove_uncertain_requests(results)
 
@@ -323,7 +294,7 @@ def _remove_uncertain_requests(results: Sequence[MessageResult]) -> list[Message
     if not asking:
         return list(results)
     routed = ((_requested_route(result), result) for result in results)
-    known_gaps = {(route, result.gaps) for route, result in routed if route in asking}
+    known_gaps = {(route, result.case.gaps) for route, result in routed if route in asking}
     gaps = group_pairs((route, gap) for route, of in known_gaps for gap in of if gap.missing in _MAY_COME)
     ordered = {route: SharedTuple(sorted(set(of), key=lambda gap: gap.place)) for route, of in gaps.items()}
     changed, certain = ChangedCases(), list[MessageResult]()
@@ -358,38 +329,37 @@ class _InstanceMessages:
         self.name, self.t, self.knowledge = name, estate.times[name], estate.knowledge
         self._instance, self._dialogs = estate.instances[name], dialogs
         self._judge = MessageJudge(EstateNetwork({name: self._instance}), is_exact=True)
-        self._status_texts: dict[tuple[datetime, int | None, str | None], StatusText] = {}
         # By the verdict's id. The verdicts are kept, for the id of one that is gone may be given again.
         self._gaps: dict[int, tuple[Verdict, tuple[KnowledgeGap, ...]]] = {}
+        # By everything that decides a message except its ids. The facts of dialogs are kept, as verdicts are.
+        self._shared: dict[Hashable, MessageCase] = {}
 
-    def find_openers(self, read: Iterable[tuple[RoutedMessage, DialogFacts]]) -> None:
+    def find_openers(self, rows: Iterable[TableRow]) -> None:
         """Find out which of all messages open a request for a route."""
         if not any(may_ask(self._instance, database) for database in (None, *self._instance.databases)):
             return
-        self._judge.find_openers(each for each in read if self._is_listed(each[0]))
+        messages = (message_of(row, self.t) for row in rows)
+        self._judge.find_openers((one, self._dialogs.of(one)) for one in messages if self._is_listed(one))
 
-    def judge(
-        self, row: TableRow, message: RoutedMessage, dialog: DialogFacts, observed: TableRow
-    ) -> MessageResult:
-        handle = observed["conversation_handle"]
-        status = observed["observed_at"], observed["error_number"], observed["status_text"]
-        status_text = self._status_texts.get(status)
-        if status_text is None:
-            status_text = self._status_texts[status] = StatusText(micros_of(status[0]), *status[1:])
+    def judge(self, row: TableRow, queued: TableRow) -> MessageResult:
+        ends = self._dialogs.ends_of(self.name, row["database_name"])[row["is_initiator"]]
+        dialog = ends.get(text.fold(row["conversation_id"]), NO_DIALOG)
+        alike = *_ADDRESS(row), *_OTHERS(row), *_STATUS(queued), id(dialog)
+        case = self._shared.get(alike)
+        if case is None:
+            message = message_of(row, self.t)
+            case = self._find_case(queued, message, dialog)
+            if self._is_listed(message) and self._judge.keyed(message, dialog).is_shared(message.t, dialog):
+                self._shared[alike] = case
+        return MessageResult(row, queued["conversation_handle"], case)
+
+    def _find_case(self, queued: TableRow, message: RoutedMessage, dialog: DialogFacts) -> MessageCase:
         if not self._is_listed(message):
             possible = tuple(self._possible.of_message(message, dialog))
-            unlisted = (self._unlisted(row["database_name"]),)
-            return MessageResult(row, handle, self._cases.find(row, status_text, None, unlisted, possible))
+            return self._cases.find(queued, None, (self._unlisted(queued["database_name"]),), possible)
         verdict = self._judge.verdict(message, dialog)
         gaps = self._gaps_of(verdict)
-        if gaps:
-            return MessageResult(row, handle, self._cases.find(row, status_text, None, gaps, (verdict,)), message)
-        return MessageResult(row, handle, self._cases.find(row, status_text, verdict), message)
-
-    def read(self, row: TableRow) -> tuple[RoutedMessage, DialogFacts]:
-        """Return a message as the rules see it, and its dialog."""
-        message = message_of(row, self.t)
-        return message, self._dialogs.of(message)
+        return self._cases.find(queued, None, gaps, (verdict,)) if gaps else self._cases.find(queued, verdict)
 
     def _is_listed(self, message: RoutedMessage) -> bool:
         """Return True if the database is known. Rows with other faults were rejected earlier."""
@@ -416,8 +386,5 @@ def _without_endpoint(
     place = row["instance_name"], row["database_name"]
     was_read = knowledge.evidence.views.was_exported("conversation_endpoints", *place)
     missing_view = MissingKnowledge.ENDPOINT_OF_DIALOG if was_read else MissingKnowledge.ENDPOINTS_OF_DIALOGS
-    status, number = status_of(row)
-    status_text = StatusText(micros_of(row["exported_at"]), number, status or None)
-    gaps = (KnowledgeGap(*place, missing_view),)
-    case = cases.find(row, status_text, None, gaps, possible.of_row(row))
+    case = cases.find(row, None, (KnowledgeGap(*place, missing_view),), possible.of_row(row))
     return MessageResult(row, row["conversation_handle"], case)

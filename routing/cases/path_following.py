@@ -10,7 +10,7 @@ from functools import cached_property
 
 from routing.cases.evidence import FileEvidence
 from routing.cases.known_estate import EstateKnowledge, KnowledgeGap, MissingKnowledge
-from routing.cases.message_cases import SAID_EVERY, ChangedCases, CheckedEstate, MessageResult
+from routing.cases.message_cases import SAID_EVERY, ChangedCases, CheckedEstate, MessageResult, message_of
 from routing.groups import group_pairs
 from routing.importing.catalog.cell_values import UnknownTime
 from routing.plan.paths import PathPlanner
@@ -144,26 +144,27 @@ class MessageFollower:
         self._found: dict[_Names, list[tuple[int, int, JudgedPath]]] = defaultdict(list)
         self._paths_left: dict[_Names, int] = defaultdict(lambda: most_paths)
         self._of_unnamed: dict[_Names, list[tuple[int, int, JudgedPath]]] = defaultdict(list)
+        self._shared: dict[Hashable, JudgedPath] = {}
         self._ages = ExportAges(estate.evidence)
         # The routing of a service does not depend on its name if no object names it.
         self._named_services = set().union(*(one.service_names for one in estate.instances.values()))
 
     def follow(self, result: MessageResult) -> JudgedPath | None:
         """Return the path of a message, or None if it stays on its instance or has no verdict."""
-        message, verdict = result.message, result.verdict
-        if message is None or verdict is None or verdict.outcome not in LEAVES:
+        row, case = result.row, result.case
+        if case.verdict is None or case.verdict.outcome not in LEAVES:
             return None
-        asked = _AskedPath(
-            message,
-            verdict,
-            result.row.get("from_service_name") or None,
-            self._ages.find_outdated(message.instance, result.row["enqueue_time"]),
-        )
+        outdated = self._ages.find_outdated(case.instance, row["enqueue_time"])
+        alike = case, row["is_initiator"], outdated
+        shared = self._shared.get(alike)
+        if shared is not None:
+            return shared
+        asked = _AskedPath(message_of(row, case.t), case.verdict, case.from_service or None, outdated)
         names = asked.names
         followed_paths = self._found[names]
         # Most messages meet no choice that their dialog makes.
         if followed_paths and followed_paths[0][0] == 1:
-            return followed_paths[0][2]
+            return self._shared.setdefault(alike, followed_paths[0][2])
         for picks, remainder, path in followed_paths:
             if asked.hashed % picks == remainder:
                 return path

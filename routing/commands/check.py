@@ -99,6 +99,7 @@ def run(options: argparse.Namespace, console: context.Console) -> int:
         return _check(options, console, [*options.paths, folder], stand_ins, times, at, read)
 
 
+@no_search_for_cycles()
 def _check(
     options: argparse.Namespace,
     console: context.Console,
@@ -111,7 +112,7 @@ def _check(
     from routing.cases.exported_files import no_queue
     from routing.views.check.checking import check
 
-    with console.during("reading the files", final_line="checked"), no_search_for_cycles():
+    with console.during("reading the files", final_line="checked"):
         done = check(
             paths,
             instance=stand_ins.instance_name,
@@ -186,7 +187,7 @@ def _is_found(done: Check, condition: str) -> bool:
     if condition == "not-known":
         log = done.evidence.log
         is_unread = log.refused_messages > 0 or bool(log.unread_queues)
-        return is_unread or any(result.verdict is None for result in done.results)
+        return is_unread or any(result.case.verdict is None for result in done.results)
     words = {str(end) for end in (IS_DROPPED if condition == "dropped" else IS_DELAYED)}
     ends = (end for result in done.results for end in result.case.ends)
     return any(end in words for end in ends)

@@ -99,17 +99,18 @@ def _explain(done: Check, result: MessageResult, problem: MessageProblem, limits
     """Yield the answer for one message, the actions, then the decision and the path."""
     yield DocumentHeading(_state_answer(result, problem), 1)
     yield from describe_message(done, result, problem, limits)
-    if result.verdict is None:
-        trouble = find_trouble(result.status_text.number, result.status_text.text)
+    status_text = result.case.status_text
+    if result.case.verdict is None:
+        trouble = find_trouble(status_text.number, status_text.text)
         if trouble is not None:
-            yield LabelledFact("SQL Server says", f"{status(result.status_text)}. {STATUSES[trouble].text}", 1)
+            yield LabelledFact("SQL Server says", f"{status(status_text)}. {STATUSES[trouble].text}", 1)
         return
     yield DocumentHeading("How it was decided")
     yield from list_steps(explain_result(done.estate, result).steps)
-    if result.path is not None:
-        yield DocumentHeading(f"Followed from there, it ends {result.end}")
-        yield from list_path(result.path, limits.hops, limits.evidence)
-        yield from list_needed(result.path, done.knowledge, limits.sentences)
+    if result.case.path is not None:
+        yield DocumentHeading(f"Followed from there, it ends {result.case.end}")
+        yield from list_path(result.case.path, limits.hops, limits.evidence)
+        yield from list_needed(result.case.path, done.knowledge, limits.sentences)
 
 
 _ANSWERS = {
@@ -135,17 +136,17 @@ def _state_answer(result: MessageResult, problem: MessageProblem) -> str:
 
 def _as_object(done: Check, result: MessageResult, problem: MessageProblem) -> object:
     remedies = tuple(advice.remedy for advice in problem.advice)
-    if result.verdict is None:
+    if result.case.verdict is None:
         return {
             "verdict": None,
-            "not_known": [gap_object(gap) for gap in result.gaps],
+            "not_known": [gap_object(gap) for gap in result.case.gaps],
             "remedies": [remedy.as_object() for remedy in remedies],
-            "error_number": result.status_text.number,
-            "transmission_status": result.status_text.text,
+            "error_number": result.case.status_text.number,
+            "transmission_status": result.case.status_text.text,
         }
     explanation = replace(explain_result(done.estate, result), remedies=remedies)
-    path = None if result.path is None else path_object(result.path, done.knowledge)
-    return {**json.loads(write_explanation(explanation)), "end": result.end, "path": path}
+    path = None if result.case.path is None else path_object(result.case.path, done.knowledge)
+    return {**json.loads(write_explanation(explanation)), "end": result.case.end, "path": path}
 
 
 def explain_result(estate: CheckedEstate, result: MessageResult) -> Explanation:
@@ -167,7 +168,7 @@ def explain_result(estate: CheckedEstate, result: MessageResult) -> Explanation:
     other_instances = OtherInstances(lambda: estate.instances, is_known)
     known_tables = KnownTables.of_columns(narrow_to(tables, row), chunks, other_instances)
     judged = judge_question(question, known_tables)
-    return answer(judged, known_tables, MessageBackground(find_gap(tables), result.status_text))
+    return answer(judged, known_tables, MessageBackground(find_gap(tables), result.case.status_text))
 
 
 def _of_instance(rows: Sequence[TableRow], instance: str, key: str) -> TableColumns:

@@ -24,7 +24,7 @@ def row_maker(names: Iterable[str]) -> Callable[[Iterable[object]], TableRow]:
 
     def make(values: Iterable[object]) -> TableRow:
         row = Row().__dict__
-        row.update(zip(names, values, strict=True))
+        row |= zip(names, values, strict=True)
         return row
 
     return make

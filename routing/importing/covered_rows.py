@@ -29,7 +29,8 @@ class CoveredRows:
     """Rows by table, and the covered units with their times for each exported view or script.
 
     Names have the spelling of the tables. None in a column of ``instances`` keeps the stored value.
-    ``without_endpoint`` are rows of a transmission queue without a conversation endpoint in the export.
+    ``queue`` are the rows of transmission queues, each in the place of its message. ``without_endpoint`` are those
+    without a conversation endpoint in the export.
     """
 
     rows: dict[str, list[TableRow]] = field(default_factory=dict)
@@ -38,6 +39,7 @@ class CoveredRows:
     rejected_of: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     doubts: dict[str, set[Doubt]] = field(default_factory=dict)
+    queue: list[TableRow] = field(default_factory=list)
     without_endpoint: list[TableRow] = field(default_factory=list)
 
     def add(self, table: str, row: TableRow) -> None:

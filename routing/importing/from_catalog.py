@@ -15,7 +15,7 @@ from routing.errors import join_bounded, quote
 from routing.groups import group_pairs
 from routing.importing import import_order, stored_tables
 from routing.importing.catalog import CatalogExport, cover
-from routing.importing.catalog.conversation_rows import reject_without_endpoint
+from routing.importing.catalog.conversation_rows import observations, reject_without_endpoint
 from routing.importing.catalog.covering import MONITORS, SEEN_VIEWS
 from routing.importing.catalog.views import EVIDENCE, QUEUE
 from routing.importing.completing import complete_imports, note_events
@@ -287,7 +287,7 @@ def _dialog_changes(
 
 
 def _added_rows(store: stored_tables.StoredTables, covered: CoveredRows) -> dict[str, TableChanges]:
-    messages, observed = covered.rows.get("messages", []), covered.rows.get("observed_routing", [])
+    messages, observed = covered.rows.get("messages", []), observations(covered)
     ids = store.find_message_ids(messages)
     new = {
         "messages": [row for row, stored_id in zip(messages, ids, strict=True) if stored_id is None],

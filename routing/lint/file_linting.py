@@ -19,15 +19,13 @@ from routing.errors import InputError
 from routing.importing.script_rows import phrase
 from routing.lint.catalogue import FINDINGS
 from routing.lint.custom_rules import configuration_of, find_own
-from routing.lint.lint_estate import READ, LintFinding
+from routing.lint.lint_estate import LintFinding
 from routing.lint.lint_settings import LintSettings
 from routing.lint.linting import find_all, full_row, kinds_with, place_of, suppressed_of
 from routing.lint.server_rules import find_in_servers
 from routing.rules.choosing import is_local
 from routing.rules.text import collated
 from routing.rules.timeline import micros_of
-from routing.schemas import INPUTS
-from routing.tables.table_columns import TableColumns
 from routing.terms import ReadRow
 
 # Which findings depend on views that were not read: a missing export is never reported as a fault.
@@ -314,8 +312,7 @@ def _judge(
     evidence: FileEvidence, now: int, settings: LintSettings
 ) -> tuple[set[LintFinding], Counter[str], list[KnowledgeGap]]:
     """Return the certain findings, the number of uncertain ones by code, and the gaps behind these."""
-    rows, findings = evidence.rows, set()
-    columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
+    columns, findings = evidence.columns, set()
     knowledge, not_judged = FileKnowledge(CheckedEstate.of(evidence, {}).knowledge), Counter[str]()
     gaps = set[SharedGaps]()
     for finding in find_all(columns, now, settings.expiring_within_days):

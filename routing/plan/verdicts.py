@@ -55,12 +55,14 @@ class KnownDialogs:
         """Return the dialogs of columns. Rows without a conversation or a role are ignored."""
         by_database: dict[tuple[str, str], tuple[dict[str, DialogFacts], dict[str, DialogFacts]]] = {}
         for batch in batches:
-            ends, rows = batch.rows(*_END), batch.rows(*DIALOG_COLUMNS)
+            ends, rows = batch.rows(*_END), list(batch.rows(*DIALOG_COLUMNS))
+            # Many dialogs share their facts.
+            facts = {row: DialogFacts.of_row(*row) for row in set(rows)}
             for (instance, database, conversation, is_initiator), row in zip(ends, rows, strict=True):
                 if conversation is None or is_initiator is None:
                     continue
                 by_end = by_database.setdefault((instance, database), ({}, {}))
-                by_end[is_initiator][text.fold(conversation)] = DialogFacts.of_row(*row)
+                by_end[is_initiator][text.fold(conversation)] = facts[row]
         return cls(by_database)
 
     def ends_of(self, instance: str, database: str | None) -> DialogEnds:
@@ -193,6 +195,12 @@ class KeyedMessages:
                 yield requested(decision, self.broker, decision.first.scope)
             if decision.asks_again:
                 yield requested_again(decision, self.broker)
+
+    def is_shared(self, t: int, dialog: DialogFacts) -> bool:
+        """Return True if all messages with these facts of a dialog have one verdict, whatever their ids are."""
+        decisions = self.decisions(t)
+        is_asking = decisions[0].asks or decisions[0].asks_again
+        return len(decisions) == 1 and not is_asking and not dialog.is_expired(t)
 
     def verdict(self, message: RoutedMessage, dialog: DialogFacts, requests: InstanceRequests) -> Verdict:
         """Return the verdict of a message. ``requests`` must include all that messages open (section 5)."""

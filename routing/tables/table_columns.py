@@ -103,7 +103,8 @@ def _column_of(rows: Iterable[ReadRow], name: str, kind: AnyKind) -> list[Any]:
     values = [row.get(name) for row in rows]
     if kind != ColumnKind.TIMESTAMP:
         return values
-    return [None if value is None else micros_of(value) for value in values]
+    micros = {value: None if value is None else micros_of(value) for value in set(values)}
+    return list(map(micros.__getitem__, values))
 
 
 def columns_in(rows: pyarrow.Table, schema: Schema, names: Mapping[str, str]) -> TableColumns:

@@ -35,8 +35,8 @@ MUTANTS = (
         "text-before-number",
         "the number that the server found counts before the text",
         "routing/importing/catalog/conversation_rows.py",
-        'row["error_number"] or error_number(status)',
-        'error_number(status) or row["error_number"]',
+        "known_number or error_number(status)",
+        "error_number(status) or known_number",
         _EXPORT,
     ),
     Mutant(

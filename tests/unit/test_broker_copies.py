@@ -60,7 +60,7 @@ def test_each_copy_can_get_another_broker_instance_or_none(
 ) -> None:
     done = check([str(shop_with_copy(tmp_path, back=back))])
     [group] = done.groups
-    assert group.first.end == end
+    assert group.first.case.end == end
     assert [advice.remedy.place for advice in group.advice] == [(place, "master") for place in places]
     for advice in group.advice:
         remedy = advice.remedy

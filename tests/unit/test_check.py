@@ -22,11 +22,11 @@ def checked(folder: Path, **options: Any) -> Check:
 
 
 def end(result: MessageResult) -> tuple[str, str | None, str | None]:
-    verdict = result.verdict
+    verdict = result.case.verdict
     return (
-        (result.outcome, None, None)
+        (result.case.outcome, None, None)
         if verdict is None
-        else (result.outcome, verdict.reason.value, verdict.route_name)
+        else (result.case.outcome, verdict.reason.value, verdict.route_name)
     )
 
 
@@ -42,7 +42,7 @@ def gaps(done: Check) -> list[tuple[str, str | None, str]]:
 def needed(done: Check) -> list[tuple[str, str | None, str]]:
     """Return the missing exports of the one message."""
     [result] = done.results
-    return [(gap.instance, gap.database, gap.missing.name) for gap in result.gaps]
+    return [(gap.instance, gap.database, gap.missing.name) for gap in result.case.gaps]
 
 
 def test_every_message_is_decided_as_of_the_newest_export(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_missing_relevant_exports_leave_no_verdict(
     views: dict[str, Any], service: str, outcome: str, needs: Needs, tmp_path: Path
 ) -> None:
     done = checked(whole_shop(tmp_path, [waiting(1, service)], **views))
-    assert [result.outcome for result in done.results] == [outcome]
+    assert [result.case.outcome for result in done.results] == [outcome]
     assert needed(done) == needs
     # Whatever a message lacks is in the list of all that is not known; of one row nobody can say it beforehand.
     assert {gap for gap in needs if gap[2] not in ("NOT_LISTED", "ENDPOINT_OF_DIALOG", "ADDRESSES")} <= set(
@@ -160,11 +160,11 @@ def test_messages_without_a_conversation_endpoint_are_counted_too(tmp_path: Path
         waiting(2, "//stock"),
     ]
     done = checked(whole_shop(tmp_path, queue, [endpoint(2)]))
-    assert [(result.handle, result.outcome) for result in done.results] == [
+    assert [(result.handle, result.case.outcome) for result in done.results] == [
         (handle(2), "SENT"),
         (handle(1), "NOT_KNOWN"),
     ]
-    assert done.results[1].status_text.number == 9749
+    assert done.results[1].case.status_text.number == 9749
 
 
 def test_one_message_requests_a_route_for_all(tmp_path: Path) -> None:
@@ -180,7 +180,9 @@ def test_the_whole_conversation_waits_for_its_requested_route(tmp_path: Path) ->
     routes = {"msdb": [], "Orders": [route("AutoCreatedLocal"), asking]}
     queue = [waiting(number, "//new", message_sequence_number=place) for number in (1, 2) for place in (0, 1)]
     done = checked(whole_shop(tmp_path, queue, routes=routes))
-    reasons = [(result.handle, result.verdict.reason) for result in done.results if result.verdict is not None]
+    reasons = [
+        (result.handle, result.case.verdict.reason) for result in done.results if result.case.verdict is not None
+    ]
     assert reasons == [
         *[(handle(1), "ROUTE_REQUESTED")] * 2,
         *[(handle(2), "SERVICE_NOT_FOUND")] * 2,
@@ -296,7 +298,7 @@ def test_groups_that_need_action_come_first(tmp_path: Path) -> None:
     ]
     done = checked(whole_shop(tmp_path, queue, [*map(endpoint, range(1, 6))]))
     groups = [
-        (group.first.outcome, group.first.row["to_service_name"], len(group.results)) for group in done.groups
+        (group.first.case.outcome, group.first.row["to_service_name"], len(group.results)) for group in done.groups
     ]
     assert groups == [
         ("DELAYED", "//Stock", 2),
@@ -312,7 +314,11 @@ def test_groups_that_need_action_come_first(tmp_path: Path) -> None:
         *("//Stock", "//nobody", "//stock", "//orders")
     ]
     first = all_known.groups[2]
-    assert (first.first.outcome, len(first.results), first.trouble and first.trouble.number) == ("SENT", 2, 9754)
+    assert (first.first.case.outcome, len(first.results), first.trouble and first.trouble.number) == (
+        "SENT",
+        2,
+        9754,
+    )
     assert [str(word) for word in first.agreements] == ["SAYS_NOTHING", "COMPATIBLE"]
     assert [group.needs_somebody for group in all_known.groups] == [True] * 4
 
@@ -324,7 +330,7 @@ def test_a_view_that_lacks_a_column_is_left_out_with_a_note(tmp_path: Path) -> N
     head = "view_name,instance_name,exported_at"
     short.write_text(f"{head},name,port\ntcp_endpoints,SHOP,2026-01-05T18:00:00Z,SSB,4022\n", encoding="utf-8")
     done = check([str(folder)])
-    assert [group.first.outcome for group in done.groups] == ["DELAYED"]
+    assert [group.first.case.outcome for group in done.groups] == ["DELAYED"]
     [note] = [note for note in done.evidence.log.notes if "short.csv" in note]
     assert "not read, as sys.tcp_endpoints it lacks endpoint_id" in note
     queue = f"{head},to_service_name\ntransmission_queue,SHOP,2026-01-05T18:00:00Z,//x\n"

@@ -245,8 +245,8 @@ def test_all_views_by_select_all_give_a_verdict(tmp_path: Path) -> None:
         "Results 3.txt": grid("name endpoint_id is_message_forwarding_enabled", "Broker 65536 0"),
     }
     [result] = check([str(write(tmp_path / "case", files))]).results
-    assert result.verdict is not None
-    assert (result.outcome, str(result.verdict.reason)) == ("DELAYED", "SERVICE_NOT_FOUND")
+    assert result.case.verdict is not None
+    assert (result.case.outcome, str(result.case.verdict.reason)) == ("DELAYED", "SERVICE_NOT_FOUND")
 
 
 def test_import_still_needs_the_options(tmp_path: Path) -> None:

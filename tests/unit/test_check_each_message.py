@@ -208,7 +208,7 @@ def test_an_end_stays_the_same_with_more_exports(tmp_path_factory: pytest.TempPa
             write_network(folder, tables, left_out)
             results = check([str(folder)]).results if tables["messages"] else []
             ends.append(
-                {(result.row["instance_name"], result.row["message_id"]): result.end for result in results}
+                {(result.row["instance_name"], result.row["message_id"]): result.case.end for result in results}
             )
         whole, in_part = ends
         assert whole.keys() == in_part.keys()

@@ -89,11 +89,11 @@ def test_every_verdict_is_that_of_resolve(both: Both) -> None:
     seen: Counter[str] = Counter()
     differing = []
     for result in both.done.results:
-        if result.verdict is None:
+        if result.case.verdict is None:
             continue
         key = (result.row["instance_name"], result.row["message_id"])
-        mine = tuple(getattr(result.verdict, name) for name in COLUMNS)
-        seen[str(result.verdict.reason)] += 1
+        mine = tuple(getattr(result.case.verdict, name) for name in COLUMNS)
+        seen[str(result.case.verdict.reason)] += 1
         if mine != both.resolved.get(key):
             differing.append((key, mine, both.resolved.get(key)))
     assert differing == []
@@ -103,9 +103,9 @@ def test_every_verdict_is_that_of_resolve(both: Both) -> None:
 
 def test_messages_that_resolve_rejects_have_no_verdict(both: Both) -> None:
     """resolve rejects a message of an unknown database. import rejects a message without its endpoint."""
-    not_known = [result for result in both.done.results if result.verdict is None]
+    not_known = [result for result in both.done.results if result.case.verdict is None]
     by_id = {
-        (result.row["instance_name"], result.row["message_id"]): {gap.missing.name for gap in result.gaps}
+        (result.row["instance_name"], result.row["message_id"]): {gap.missing.name for gap in result.case.gaps}
         for result in not_known
         if "message_id" in result.row
     }
@@ -129,7 +129,7 @@ def test_complete_estates_are_decided_as_by_resolve(both: Both) -> None:
     undecided = {
         (result.row["instance_name"], result.row.get("message_id"))
         for result in both.done.results
-        if result.verdict is None and result.row["instance_name"] in whole
+        if result.case.verdict is None and result.row["instance_name"] in whole
     }
     assert undecided & set(both.resolved) == set()
 
@@ -144,8 +144,8 @@ def test_messages_without_a_verdict_may_be_decided_differently(both: Both) -> No
     wrong: Counter[str] = Counter()
     for result in both.done.results:
         key = (result.row["instance_name"], result.row.get("message_id", ""))
-        if result.verdict is None and key in both.resolved:
+        if result.case.verdict is None and key in both.resolved:
             right = ends[both.instances[key[0]].estate, key[1]]
             if both.resolved[key] != right:
-                wrong.update(gap.missing.name for gap in result.gaps)
+                wrong.update(gap.missing.name for gap in result.case.gaps)
     assert set(wrong) >= {"ROUTES", "SERVICES", "ADDRESSES"}, wrong

@@ -572,14 +572,14 @@ def test_a_target_that_was_exported_before_the_message_was_sent(tmp_path: Path) 
     assert "not known" in remedy.cause
     assert remedy.statement is None
     done = check([str(tmp_path)])
-    assert [str(result.end) for result in done.results] == ["NOT_KNOWN"]
+    assert [str(result.case.end) for result in done.results] == ["NOT_KNOWN"]
     assert "'STOCK': it was exported before the messages were sent" in print_check(done)
 
 
 def test_the_only_possible_target_is_looked_at_if_the_end_is_not_known(tmp_path: Path) -> None:
     off: dict[str, Any] = {"service_queues": {"Stock": [{**QUEUE, "is_receive_enabled": 0}]}}
     remedy = silent(tmp_path, routes=None, **off)
-    assert [str(result.end) for result in check([str(tmp_path)]).results] == ["NOT_KNOWN"]
+    assert [str(result.case.end) for result in check([str(tmp_path)]).results] == ["NOT_KNOWN"]
     assert remedy.statement == "USE [Stock];\nALTER QUEUE [dbo].[StockQueue] WITH STATUS = ON;"
 
 
@@ -595,7 +595,7 @@ def test_a_verdict_needs_an_export_that_is_newer_than_the_message(
     for file in (tmp_path / "STOCK").iterdir():
         file.write_text(file.read_text("utf-8").replace("2026-01-05T18:00:00Z", exported_at), "utf-8")
     done = check([str(tmp_path)])
-    assert [str(result.end) for result in done.results] == [end]
+    assert [str(result.case.end) for result in done.results] == [end]
     assert any("long before" in note for note in find_notes(done)) is (end == "DELIVERED")
 
 

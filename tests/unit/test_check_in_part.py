@@ -29,7 +29,7 @@ Told = tuple[int, str, int]
 
 
 def end_of(result: MessageResult) -> tuple[object, ...] | None:
-    return None if result.verdict is None else tuple(getattr(result.verdict, name) for name in END)
+    return None if result.case.verdict is None else tuple(getattr(result.case.verdict, name) for name in END)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def by_variant(
 
 def test_a_verdict_stays_the_same_with_more_exports(done: Check, instances: dict[str, Exported]) -> None:
     whole, in_part = by_variant(done, instances)
-    told = [(instance, result) for instance, result in in_part if result.verdict is not None]
+    told = [(instance, result) for instance, result in in_part if result.case.verdict is not None]
     differing = [
         (instance.name, sorted(map(str, instance.left_out)), result.row["message_id"], end_of(result))
         for instance, result in told
@@ -76,14 +76,16 @@ def test_a_verdict_stays_the_same_with_more_exports(done: Check, instances: dict
     assert differing == []
     # It is no test where nothing is decided.
     for is_script in (True, False):
-        of_kind = [result.verdict for instance, result in in_part if (instance.variant == SCRIPT) is is_script]
+        of_kind = [
+            result.case.verdict for instance, result in in_part if (instance.variant == SCRIPT) is is_script
+        ]
         assert sum(verdict is not None for verdict in of_kind) > len(of_kind) / 4
 
 
 def test_complete_exports_leave_no_relevant_gap(done: Check, instances: dict[str, Exported]) -> None:
     whole, _ = by_variant(done, instances)
-    assert {gap.missing.name for result in whole.values() for gap in result.gaps} == OF_THE_ESTATE
-    assert sum(result.verdict is not None for result in whole.values()) > 0.8 * len(whole)
+    assert {gap.missing.name for result in whole.values() for gap in result.case.gaps} == OF_THE_ESTATE
+    assert sum(result.case.verdict is not None for result in whole.values()) > 0.8 * len(whole)
 
 
 def was_left_out(instance: Exported, view: str, database: str | None) -> bool:
@@ -97,8 +99,8 @@ def test_needed_exports_are_the_omitted_ones(done: Check, instances: dict[str, E
     _, in_part = by_variant(done, instances)
     seen: Counter[str] = Counter()
     for instance, result in in_part:
-        assert (result.verdict is None) == bool(result.gaps)
-        for gap in result.gaps:
+        assert (result.case.verdict is None) == bool(result.case.gaps)
+        for gap in result.case.gaps:
             seen[gap.missing.name] += 1
             view = gap.missing.view.removeprefix("sys.")
             is_of_estate = gap.missing.name in OF_THE_ESTATE
@@ -120,7 +122,7 @@ def test_every_missing_export_is_listed_once(done: Check, instances: dict[str, E
     """The list of gaps names every missing export behind an undecided message once."""
     listed = done.gaps
     assert len(set(listed)) == len(listed)
-    needed = {gap for result in done.results for gap in result.gaps if gap.missing.name not in OF_THE_ESTATE}
+    needed = {gap for result in done.results for gap in result.case.gaps if gap.missing.name not in OF_THE_ESTATE}
     # An endpoint of which nothing is known is one line of the list, not two.
     whole = {(gap.instance, gap.database, gap.missing.view) for gap in listed}
     assert {(gap.instance, gap.database, gap.missing.view) for gap in needed} <= whole
@@ -138,9 +140,13 @@ def decided(folder: Path, **views: Any) -> tuple[str, str | None, str | None] | 
 
     done = check([str(whole_shop(folder, [waiting(1, "//s")], **views))])
     [result] = [each for each in done.results if each.row["database_name"] == "Orders"]
-    if result.verdict is None:
-        return [(gap.database, gap.missing.name) for gap in result.gaps]
-    return str(result.verdict.outcome), str(result.verdict.reason), result.verdict.destination_database
+    if result.case.verdict is None:
+        return [(gap.database, gap.missing.name) for gap in result.case.gaps]
+    return (
+        str(result.case.verdict.outcome),
+        str(result.case.verdict.reason),
+        result.case.verdict.destination_database,
+    )
 
 
 HELD = [{"name": "//s"}]

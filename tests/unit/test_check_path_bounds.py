@@ -57,7 +57,7 @@ def test_decisions_do_not_grow_with_the_messages(tmp_path: Path, monkeypatch: py
     few, of_few = counted(write(tmp_path / "few", 60), monkeypatch)
     many, of_many = counted(write(tmp_path / "many", 900), monkeypatch)
     assert (len(few.results), len(many.results)) == (60, 900)
-    assert {result.end for result in (*few.results, *many.results)} == {"DELIVERED"}
+    assert {result.case.end for result in (*few.results, *many.results)} == {"DELIVERED"}
     # The sender and four hops for each service, and what leads the acknowledgement of all back.
     assert of_few == of_many
     assert of_few < 6 * SERVICES
@@ -73,19 +73,27 @@ def test_at_most_100_paths_of_a_group_with_unknown_ids_are_followed(
     more = {"transmission_queue": {"Orders": queue}, "conversation_endpoints": {"Orders": ends}}
     shop(to("R", "//s0", "hub0")).write(folder, "SHOP", **more)
     done, _ = counted(folder, monkeypatch)
-    followed = [result for result in done.results if result.path is not None and result.path.forward_paths]
-    cut = [result for result in done.results if result.path is not None and not result.path.forward_paths]
+    followed = [
+        result for result in done.results if result.case.path is not None and result.case.path.forward_paths
+    ]
+    cut = [
+        result for result in done.results if result.case.path is not None and not result.case.path.forward_paths
+    ]
     assert (len(followed), len(cut)) == (100, 500)
-    assert {result.end for result in cut} == {"NOT_KNOWN"}
-    assert all(result.path is not None and result.path.is_cut for result in cut)
+    assert {result.case.end for result in cut} == {"NOT_KNOWN"}
+    assert all(result.case.path is not None and result.case.path.is_cut for result in cut)
 
 
 def test_a_hundred_paths_of_one_message_are_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Three rows of twelve forwarders give 144 paths to the target."""
     done = check([str(write(tmp_path, 1, hubs=12))])
     [result] = done.results
-    assert result.path is not None
-    assert (len(result.path.forward_paths), result.path.is_cut, result.end) == (100, True, "NOT_KNOWN")
+    assert result.case.path is not None
+    assert (len(result.case.path.forward_paths), result.case.path.is_cut, result.case.end) == (
+        100,
+        True,
+        "NOT_KNOWN",
+    )
     assert main(["check", str(tmp_path), "--all", *UNWRAPPED]) == 0
     output = capsys.readouterr().out
     assert "there, by 100 or more paths that the transport may take; none fail:" in output
@@ -95,8 +103,8 @@ def test_a_hundred_paths_of_one_message_are_followed(tmp_path: Path, capsys: pyt
 def test_the_limit_of_followed_paths_can_be_lowered(tmp_path: Path) -> None:
     done = check([str(write(tmp_path, 1, hubs=3))])
     [result] = follow_results(done.estate, decide_all(done.estate), most_paths=4)
-    assert result.path is not None
-    assert (len(result.path.forward_paths), result.path.is_cut) == (4, True)
+    assert result.case.path is not None
+    assert (len(result.case.path.forward_paths), result.case.path.is_cut) == (4, True)
 
 
 # What is followed, options, and the exit code.
@@ -198,7 +206,8 @@ def test_messages_of_one_group_end_differently_by_their_broker_instance(tmp_path
     queue = [waiting(number, "//stock", from_service_name="//orders") for number in (1, 2)]
     folder = queued(tmp_path, {"SHOP": shop(*pinned), "STOCK": stock()}, *queue, ends=ends)
     ended = [
-        (one.first.row["conversation_id"][:8], one.first.end, len(one.results)) for one in check([folder]).groups
+        (one.first.row["conversation_id"][:8], one.first.case.end, len(one.results))
+        for one in check([folder]).groups
     ]
     assert sorted(ended) == [("c0000001", "DELIVERED", 1), ("c0000002", "DROPPED", 1)]
 
@@ -207,7 +216,7 @@ def test_one_route_for_open_and_bound_dialogs_splits_where_they_end(tmp_path: Pa
     ends = [endpoint(1), endpoint(2, far_broker_instance=OLD), endpoint(3, far_broker_instance=STOCK)]
     queue = [waiting(number, "//stock", from_service_name="//orders") for number in (1, 2, 3)]
     groups = check([queued(tmp_path, ARRIVING, *queue, ends=ends)]).groups
-    assert [(one.first.end, dict(one.brokers)) for one in groups] == [
+    assert [(one.first.case.end, dict(one.brokers)) for one in groups] == [
         ("DROPPED", {OLD: 1}),
         ("DELIVERED", {None: 1, STOCK: 1}),
     ]
@@ -220,7 +229,7 @@ def test_a_route_for_any_service_of_the_machine_is_not_read_as_one_of_the_sender
         "BOX\\TWO": stock(to("Back", "//orders", "box:4022"), port=5022, machine="BOX"),
     }
     [result] = check([queued(tmp_path, servers)]).results
-    assert (result.outcome, result.end) == ("SENT", "DELIVERED")
+    assert (result.case.outcome, result.case.end) == ("SENT", "DELIVERED")
 
 
 def test_the_last_hops_of_a_long_path_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -683,10 +683,10 @@ def test_each_case_ends_as_expected(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     [group] = checked(tmp_path / "exports", case, status="?").groups
     path = group.path
-    assert group.first.outcome in ("SENT", "FORWARDED")
+    assert group.first.case.outcome in ("SENT", "FORWARDED")
     assert path is not None
-    assert (group.first.end, stuck_at(group)) == (case.end, case.stuck)
-    assert group.is_failing is (case.end not in ("DELIVERED", "NOT_KNOWN"))
+    assert (group.first.case.end, stuck_at(group)) == (case.end, case.stuck)
+    assert group.first.case.is_failing is (case.end not in ("DELIVERED", "NOT_KNOWN"))
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.remedies])
@@ -706,7 +706,7 @@ def test_the_first_statement_mends_the_path(name: str, tmp_path: Path) -> None:
     fix.write_text(f":CONNECT {instance}\n{statement}\n")
     done = checked(tmp_path / "exports", case, then=[str(fix)])
     assert done.with_scripts is not None
-    assert [result.end for result in done.with_scripts.results] == [case.mended]
+    assert [result.case.end for result in done.with_scripts.results] == [case.mended]
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.needs])

@@ -34,7 +34,7 @@ def shop_by_script(folder: Path, script: str, *queue: dict[str, Any], **views: A
     whole_shop(folder, queue, routes={"msdb": [route("AutoCreatedLocal")]}, **views)
     (folder / "SHOP" / "routes.sql").write_text(USE + script)
     results = sorted(check([str(folder)]).results, key=lambda result: result.row["enqueue_time"])
-    return [(result.outcome, [gap.missing.name for gap in result.gaps]) for result in results]
+    return [(result.case.outcome, [gap.missing.name for gap in result.case.gaps]) for result in results]
 
 
 def test_an_implied_route_is_not_one_of_a_script(tmp_path: Path) -> None:
@@ -100,7 +100,9 @@ def test_an_unreadable_row_may_decide_a_message(
 ) -> None:
     whole_shop(tmp_path, [waiting(1, "//bill"), waiting(2, "//orders")], **views)
     results = sorted(check([str(tmp_path)]).results, key=lambda result: result.row["enqueue_time"])
-    assert [(result.outcome, [gap.missing.name for gap in result.gaps]) for result in results] == outcomes
+    assert [
+        (result.case.outcome, [gap.missing.name for gap in result.case.gaps]) for result in results
+    ] == outcomes
 
 
 def test_each_message_has_the_handle_of_its_conversation(
@@ -162,7 +164,7 @@ def test_a_remedy_for_part_of_a_group_is_not_given_to_all(tmp_path: Path) -> Non
     assert other.remedy is not None
     assert not other.remedy.is_complete
     assert done.with_scripts is not None
-    assert [result.outcome for result in done.with_scripts.results] == ["DELIVERED", "DELAYED", "DELIVERED"]
+    assert [result.case.outcome for result in done.with_scripts.results] == ["DELIVERED", "DELAYED", "DELIVERED"]
 
 
 def test_messages_that_two_routes_led_back_are_two_groups(

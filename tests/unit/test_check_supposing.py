@@ -115,7 +115,7 @@ def test_remedies_for_every_case(
     tmp_path: Path, views: dict[str, Any], near: list[tuple[str, tuple[str, ...]]], statement: str | None
 ) -> None:
     group = only_group(tmp_path, **views)
-    assert (group.first.outcome, group.verdict) == ("NOT_KNOWN", None)
+    assert (group.first.case.outcome, group.verdict) == ("NOT_KNOWN", None)
     assert [(miss.name, miss.differences) for miss in group.near_misses] == near
     assert (group.remedy and group.remedy.statement) == statement
 

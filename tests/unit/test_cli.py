@@ -19,6 +19,7 @@ from routing.errors import InputError, StorageError
 from routing.run_context import Progress, StageClock
 from tests.estate_rows import small_estate
 from tests.golden_texts import assert_golden, assert_golden_help
+from tests.pages import ROOT
 from tests.stored import save_estate
 
 COMMANDS = (
@@ -336,13 +337,17 @@ except SystemExit as end:
     code = end.code
 else:
     code = "returned"
-heavy = sorted(name for name in ("pyspark", "delta", "pandas", "pyarrow", "py4j") if name in sys.modules)
+names = ("pyspark", "delta", "pandas", "pyarrow", "py4j", "sqlglot")
+heavy = sorted(name for name in names if name in sys.modules)
 sys.stderr.write(f"code {code} heavy {heavy}")
 """
 
 
-@pytest.mark.parametrize("line", ["--help", "resolve --help", "resolve --nonsense", "--version"])
-def test_the_command_line_does_not_import_spark(line: str) -> None:
+_OF_EXPORTS = f"check {ROOT}/conf/examples/exports"
+
+
+@pytest.mark.parametrize("line", ["--help", "resolve --help", "resolve --nonsense", "--version", _OF_EXPORTS])
+def test_a_command_loads_nothing_heavy_that_it_does_not_need(line: str) -> None:
     command = [sys.executable, "-c", _SPARK_FREE, *line.split()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr.endswith("heavy []")

@@ -78,7 +78,7 @@ def _checked(service: str, folder: Path) -> str | None:
     services = {"msdb": [], "Orders": [{"name": TIERS}]}
     views: dict[str, Any] = {"routes": {"msdb": [], "Orders": routes}, "services": services}
     [result] = check([str(whole_shop(folder, [waiting(1, service)], **views))]).results
-    return None if result.verdict is None else result.verdict.route_name
+    return None if result.case.verdict is None else result.case.verdict.route_name
 
 
 def _compared(service: str, folder: Path) -> str | None:

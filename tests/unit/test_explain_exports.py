@@ -117,7 +117,7 @@ def test_exports_give_the_same_remedies_everywhere(
 
     explained, traced = ask("explain"), ask("trace")
     assert explained["remedies"] == traced["remedies"] == remedies
-    assert explained["end"] == traced["paths"][0]["end"] == group.first.end
+    assert explained["end"] == traced["paths"][0]["end"] == group.first.case.end
 
 
 QUEUE_QUERY = "FROM sys.service_queues"

@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from routing.advice.stuck_messages import AdviceEstate
 from routing.cases import judged_questions as judging
+from routing.cases import message_cases
 from routing.cases.exported_files import FileOptions
 from routing.cases.known_estate import EstateKnowledge, KnowledgeGap
 from routing.engines.arrow.message_keys import MessageRows
@@ -27,15 +29,16 @@ from routing.importing.catalog.views import CellKind
 from routing.lint.file_linting import lint_files
 from routing.plan.checked_inputs import DialogSurvey, check_inputs
 from routing.rules import text
-from routing.rules.estate import Database
-from routing.rules.resolving import Verdict
+from routing.rules.estate import Database, SqlInstance
+from routing.rules.resolving import RoutedMessage, Verdict
 from routing.rules.text import likeness, name_core
 from routing.tables.read_rows import read_settings
+from routing.terms import ReadRow
 from routing.views.check import check_report
 from routing.views.check.checking import check
 from tests.estate_rows import database, estate, instance, message, route, service
 from tests.frames import arrow
-from tests.large_estates import LARGE, many_messages
+from tests.large_estates import LARGE, many_messages, many_routes_for_any_service
 from tests.unit.explained_rows import KnownRows
 
 SMALL = 25
@@ -89,7 +92,8 @@ def test_shared_facts_are_judged_once(tmp_path: Path, monkeypatch: pytest.Monkey
     """Ten messages to each of ten services: ids differ, everything else is the same in many rows."""
     cells: Counter[object] = Counter()
     verdicts: Counter[int] = Counter()
-    of_verdict = EstateKnowledge.of_verdict
+    of_verdict, message_of = EstateKnowledge.of_verdict, message_cases.message_of
+    read_messages: list[object] = []
 
     def read(cell: object, kind: CellKind, form: TimeForm | None = None) -> object:
         cells[cell] += isinstance(cell, str)
@@ -99,7 +103,12 @@ def test_shared_facts_are_judged_once(tmp_path: Path, monkeypatch: pytest.Monkey
         verdicts[id(verdict)] += 1
         return of_verdict(knowledge, instance, verdict)
 
+    def read_message(row: ReadRow, as_of: int | None) -> RoutedMessage:
+        read_messages.append(row)
+        return message_of(row, as_of)
+
     monkeypatch.setattr(typed_rows, "read_cell", read)
+    monkeypatch.setattr(message_cases, "message_of", read_message)
     monkeypatch.setattr(EstateKnowledge, "of_verdict", judge)
     done = check([str(many_messages(tmp_path / "exports", 100, 10))])
     assert len(done.results) == 100
@@ -107,10 +116,11 @@ def test_shared_facts_are_judged_once(tmp_path: Path, monkeypatch: pytest.Monkey
     # view that may be empty.
     assert cells["//any3"] == 2
     assert cells["SHOP"] <= 10
+    assert len(read_messages) == len({id(result.case) for result in done.results}) == 10
     assert len(verdicts) == 10
     assert max(verdicts.values()) == 1
     assert len({id(result.row["to_service_name"]) for result in done.results}) == 10
-    assert len({id(result.status_text) for result in done.results}) == 1
+    assert len({id(result.case.status_text) for result in done.results}) == 1
 
 
 def test_rows_of_result_sets_are_streamed(tmp_path: Path) -> None:
@@ -208,3 +218,18 @@ def test_a_long_name_is_spelled_once_for_all_routes(monkeypatch: pytest.MonkeyPa
     explained = KnownRows({**tables, "messages": [message(1, asked)]}).explain(message(1, asked))
     assert explained.remedy is not None
     assert cores.count(asked) + cores.count(asked.upper()) <= 10
+
+
+def test_machines_of_shared_paths_are_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of forty messages may take each of forty routes."""
+    hosts: list[str | None] = []
+    find = AdviceEstate.find_on_machine
+
+    def note(estate: AdviceEstate, host: str | None) -> SqlInstance | None:
+        hosts.append(host)
+        return find(estate, host)
+
+    monkeypatch.setattr(AdviceEstate, "find_on_machine", note)
+    done = check([str(many_routes_for_any_service(tmp_path / "exports", 40))])
+    check_report.make_document(done)
+    assert 0 < len(hosts) == len(set(hosts)) <= 41

@@ -239,7 +239,7 @@ def test_a_route_is_replaced_in_one_transaction(tmp_path: Path) -> None:
     assert replaced in tried.script
     [routes] = [row for row in tried.after.evidence.rows["routes"] if row["name"] == "ToStock"]
     assert (routes["lifetime"], routes["address"]) == (None, "TCP://hub.example:4022")
-    assert [result.outcome for result in tried.after.results] == ["SENT"]
+    assert [result.case.outcome for result in tried.after.results] == ["SENT"]
 
 
 def test_different_routes_have_different_names(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_different_routes_have_different_names(tmp_path: Path) -> None:
     assert [name[:-9] for name in created] == ["//Stock", "//stock"]
     assert len({name.lower() for name in created}) == 2
     assert tried.after.evidence.log.rejected == ()
-    assert {result.outcome for result in tried.after.results} == {"DELIVERED"}
+    assert {result.case.outcome for result in tried.after.results} == {"DELIVERED"}
     assert f"CREATE ROUTE [Route to {created[1]}] " in check_messages("second", "//stock").script
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import difflib
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from math import isfinite
+from typing import cast
 
 from routing.errors import InputError, quote
 from routing.importing.catalog.culture_times import CultureForm, DateFormat, read_micros
 from routing.importing.catalog.views import CellKind
 from routing.render.wording import format_time
-from routing.rules.text import is_guid, printed_guid
+from routing.rules.text import GUID, printed_guid
 
 _TIME = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})"
@@ -27,6 +28,7 @@ _SHOWN_TIME = re.compile(
 )
 _DATE_SIGNS = re.compile(r"[\w., /-]{6,24}")
 _DIGITS = re.compile(r"\d+")
+_PLAIN_GUID = re.compile(GUID).fullmatch
 _HEX = re.compile(r"0[xX](?:[0-9A-Fa-f]{2})+")
 # pandas writes the numbers of a column without some as 5.0, of which it keeps 15 digits.
 _INTEGER = re.compile(r"[+-]?(?:\d{1,19}|\d{1,15}\.0)")
@@ -152,13 +154,14 @@ def _guid(cell: object) -> str:
     raise ValueError(f"{quote(cell)} is not a GUID")
 
 
-def plain_guid(cell: object) -> str | None:
-    """Return the value of a GUID without braces or blanks, as nearly all are written; None for anything else."""
-    if type(cell) is not str or not is_guid(cell):
+def plain_guids(cells: Sequence[object]) -> list[str | None] | None:
+    """Return the values of a column of GUIDs without braces or blanks, as nearly all are; None for any other."""
+    texts = [cell for cell in cells if type(cell) is str]
+    if len(texts) + cells.count(None) < len(cells) or not all(map(_PLAIN_GUID, texts)):
         return None
-    guid = cell.lower()
-    # Texts in this form are already shared in memory.
-    return cell if guid == cell else guid
+    # Texts in lower case are already shared in memory.
+    known = cast("Sequence[str | None]", cells)
+    return [cell if cell is None or (folded := cell.lower()) == cell else folded for cell in known]
 
 
 def _integer(cell: object) -> int:

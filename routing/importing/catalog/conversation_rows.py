@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from operator import itemgetter
 
 from routing.importing.compact_rows import row_maker
@@ -81,37 +82,53 @@ def dialogs(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
     """Add a row for each endpoint. Its far broker instance may come from BEGIN DIALOG or an acknowledgement."""
     seen_keys = set[tuple[object, ...]]()
     make_row, values_of = row_maker((*_DIALOG, *_NOT_ACKNOWLEDGED)), itemgetter(*_DIALOG)
+    added = covered.rows.setdefault("dialogs", [])
     not_acknowledged = (None,) * len(_NOT_ACKNOWLEDGED)
-    for row in rows:
-        values = values_of(row)
+    for row, values in zip(rows, map(values_of, rows), strict=True):
         key = values[:4]
         if key in seen_keys:
             covered.reject("conversation_endpoints", row, "the conversation endpoint appears twice")
             continue
         seen_keys.add(key)
-        covered.add("dialogs", make_row(values + not_acknowledged))
+        added.append(make_row(values + not_acknowledged))
 
 
 def messages(covered: CoveredRows, rows: Mapping[str, Sequence[TableRow]]) -> None:
-    """Add the messages of the queue, each with the endpoint of its handle, and the statuses observed of them."""
+    """Add the messages of the queue, each with the endpoint of its handle, and note their statuses."""
     by_handle = {_ROW_OF_ENDPOINT(row): row for row in rows.get("conversation_endpoints", ())}
     seen_keys: set[tuple[str, str]] = set()
-    statuses = _StatusTexts()
-    make_message, make_observation = row_maker(_MESSAGE), row_maker(_OBSERVATION)
+    make_message, added = row_maker(_MESSAGE), covered.rows.setdefault("messages", [])
     for row in rows.get("transmission_queue", ()):
         endpoint = by_handle.get(_ROW_OF_ENDPOINT(row))
         if endpoint is None:
             covered.without_endpoint.append(row)
             continue
-        message = make_message(_message(row, endpoint))
+        message = make_message((*_OF_ENDPOINT(endpoint), None, *_OF_QUEUE(row), None))
+        message["message_id"] = name_message(message)
         key = (message["instance_name"], message["message_id"])
         if key in seen_keys:
             covered.reject("transmission_queue", row, f"the message {message['message_id']} appears twice")
             continue
         seen_keys.add(key)
-        covered.add("messages", message)
-        covered.add("observed_routing", make_observation(_observe(row, message, statuses)))
-    _note_statuses(covered, statuses.unknown)
+        added.append(message)
+        covered.queue.append(row)
+    unknown = Counter[str]()
+    for written, count in Counter(map(_STATUS_OF, covered.queue)).items():
+        status, number = read_status(*written)
+        if number is None:
+            unknown[status or ""] += count
+    _note_statuses(covered, unknown)
+
+
+def observations(covered: CoveredRows) -> list[TableRow]:
+    """Return the rows of ``observed_routing``: the status of each message in the queue, in their order."""
+    make_row, read = row_maker(_OBSERVATION), cache(read_status)
+    rows = list[TableRow]()
+    for message, row in zip(covered.rows.get("messages", ()), covered.queue, strict=True):
+        status, number = read(*_STATUS_OF(row))
+        seen = row["conversation_handle"], TRANSMISSION_QUEUE, status, number, outcome(number)
+        rows.append(make_row((*_OF_MESSAGE(message), *seen, *_NAMES_OF(row))))
+    return rows
 
 
 def reject_without_endpoint(covered: CoveredRows) -> None:
@@ -127,68 +144,27 @@ def _why_without_endpoint(covered: CoveredRows, row: TableRow) -> str:
     return f"no conversation endpoint has its handle {row['conversation_handle']}"
 
 
-_KNOWN_BY = ("instance_name", "database_name", "conversation_id", "is_initiator", "message_sequence_number")
-_MESSAGE = (
-    *(*_KNOWN_BY, "message_id", "enqueue_time", "observed_at", "to_service_name", "to_broker_instance"),
-    *("hops_remaining", "from_service_name"),
-)
+_KNOWN_BY = ("instance_name", "database_name", "conversation_id", "is_initiator")
+_NAMES = ("to_service_name", "to_broker_instance", "from_service_name")
+_OF_QUEUE = itemgetter("message_sequence_number", "enqueue_time", "exported_at", *_NAMES)
+_NUMBERED = (*_KNOWN_BY, "message_id", "message_sequence_number")
+_MESSAGE = (*_NUMBERED, "enqueue_time", "observed_at", *_NAMES, "hops_remaining")
+_OF_MESSAGE = itemgetter(*_NUMBERED, "observed_at")
 _OBSERVATION = (
-    *(*_KNOWN_BY, "message_id", "observed_at", "conversation_handle", "source"),
-    *("status_text", "error_number", "outcome", "to_service_name", "to_broker_instance", "from_service_name"),
+    *(*_NUMBERED, "observed_at", "conversation_handle", "source", "status_text", "error_number", "outcome"),
+    *_NAMES,
 )
+_OF_ENDPOINT, _NAMES_OF = itemgetter(*_KNOWN_BY), itemgetter(*_NAMES)
+_STATUS_OF = itemgetter("transmission_status", "error_number")
 
 
-def _message(row: TableRow, endpoint: TableRow) -> tuple[object, ...]:
-    known_by = {
-        "instance_name": row["instance_name"],
-        "database_name": row["database_name"],
-        "conversation_id": endpoint["conversation_id"],
-        "is_initiator": endpoint["is_initiator"],
-        "message_sequence_number": row["message_sequence_number"],
-    }
-    return (
-        *(*known_by.values(), name_message(known_by), row["enqueue_time"], row["exported_at"]),
-        *(row["to_service_name"], row["to_broker_instance"], None, row["from_service_name"]),
-    )
-
-
-class _StatusTexts:
-    """Texts of transmission_status: each is looked up once, and counted if it is blank or unknown."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str | None, int | None], tuple[str, int | None, str | None]] = {}
-        self.unknown: Counter[str] = Counter()
-
-    def of_row(self, row: TableRow) -> tuple[str, int | None, str | None]:
-        """Return the status of a row of the queue, its number, and the outcome that it is of."""
-        written = row["transmission_status"], row["error_number"]
-        cached = self._known.get(written)
-        if cached is None:
-            status, number = status_of(row)
-            cached = self._known[written] = status, number, outcome(number)
-        if cached[1] is None:
-            self.unknown[cached[0]] += 1
-        return cached
-
-
-def _observe(row: TableRow, message: TableRow, statuses: _StatusTexts) -> tuple[object, ...]:
-    status, number, said_outcome = statuses.of_row(row)
-    return (
-        *(message[name] for name in (*_KNOWN_BY, "message_id", "observed_at")),
-        *(row["conversation_handle"], TRANSMISSION_QUEUE, status or None, number, said_outcome),
-        *(row["to_service_name"], row["to_broker_instance"], row["from_service_name"]),
-    )
-
-
-def status_of(row: TableRow) -> tuple[str, int | None]:
-    """Return the status of a row of the queue and its error number, if it has one.
+def read_status(written: str | None, known_number: int | None) -> tuple[str | None, int | None]:
+    """Return the text of a transmission_status, or None for a blank one, and its error number, if it has one.
 
     The number that the server found in its own messages comes first, because the text may be in any language.
     """
-    status = (row["transmission_status"] or "").strip()
-    if not status:
-        return status, None
-    return status, row["error_number"] or error_number(status)
+    status = (written or "").strip()
+    return (status, known_number or error_number(status)) if status else (None, None)
 
 
 def _note_statuses(covered: CoveredRows, statuses: Counter[str]) -> None:

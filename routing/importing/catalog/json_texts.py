@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
+from math import inf, nan
 from typing import cast
 
 from routing.importing.catalog.cell_rows import SharedTexts
@@ -46,6 +47,10 @@ def _as_row(pairs: list[tuple[str, object]]) -> dict[str, object] | ClashingObje
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_as_row)
+_MARK, _MARKED = object(), "-Infinity"
+"""Stands between the values of lines that are read together."""
+_CONSTANTS = {_MARKED: _MARK, "Infinity": inf, "NaN": nan}
+_OF_LINES = json.JSONDecoder(object_pairs_hook=_as_row, parse_constant=_CONSTANTS.__getitem__)
 
 Lines = list[tuple[int, str]]
 """Lines with their numbers; blank ones are left out."""
@@ -111,9 +116,7 @@ class JsonRows:
         if len(set(names.values())) < len(names):
             self.add(numbers, [_as_row([(names[name], cell) for name, cell in row.items()]) for row in rows])
             return
-        written_view = next((name for name, lowered in names.items() if lowered == VIEW_NAME), "")
-        cells = (row.get(written_view) for row in rows)
-        views = [cell.lower() if isinstance(cell, str) else None for cell in cells]
+        views = _views(rows, names)
         self._last = views[-1]
         for view in dict.fromkeys(views):
             places = [place for place, view_of_row in enumerate(views) if view_of_row == view]
@@ -149,6 +152,15 @@ class JsonRows:
         part.rows.add(numbers, columns, self._texts, is_plain=self._is_plain)
 
 
+def _views(rows: Sequence[_Row], names: Mapping[str, str]) -> list[str | None]:
+    """Return the view that each row names, in lower case."""
+    written = next((name for name, lowered in names.items() if lowered == VIEW_NAME), None)
+    if written is None:
+        return [None] * len(rows)
+    cells = (row.get(written) for row in rows)
+    return [cell.lower() if isinstance(cell, str) else None for cell in cells]
+
+
 def _nested_names(cells: tuple[object, ...]) -> Iterator[tuple[str, ...]]:
     """Yield the names in the objects of a column, as FOR JSON AUTO writes a joined table."""
     items = chain.from_iterable(cell if isinstance(cell, list) else [cell] for cell in cells)
@@ -159,8 +171,20 @@ def _by_lines(rows: JsonRows, lines: Lines) -> JsonRows:
     """Read one value a line; a line that is not JSON counts as a value that is not an object."""
     for start in range(0, len(lines), _AT_ONCE):
         chunk = lines[start : start + _AT_ONCE]
-        rows.add([number for number, _ in chunk], [value_of(line) for _, line in chunk])
+        rows.add([number for number, _ in chunk], _values_of([line for _, line in chunk]))
     return rows
+
+
+def _values_of(lines: Sequence[str]) -> list[object]:
+    """Return the value that each line is, None where it is none. Reading many as one array takes half the time."""
+    text, count = f",{_MARKED},".join(lines), len(lines)
+    try:
+        values = _OF_LINES.decode(f"[{text}]") if text.count(_MARKED) == count - 1 else []
+    except _NO_VALUE:
+        values = []
+    # Nobody else wrote a mark. If all of them are between values, each line is one value.
+    is_one_a_line = len(values) == 2 * count - 1 and values[1::2].count(_MARK) == count - 1
+    return values[::2] if is_one_a_line else [value_of(line) for line in lines]
 
 
 def _whole(rows: JsonRows, text: str | None) -> JsonRows | None:

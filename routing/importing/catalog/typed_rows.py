@@ -92,7 +92,8 @@ class RowReader:
             cells = [None if place in skipped else cell for place, cell in enumerate(cells)]
         if self._columns[name].kind is CellKind.GUID:
             # Ids differ in most rows.
-            return [cell_values.plain_guid(cell) or self._read_or_fault(name, cell) for cell in cells]
+            plain = cell_values.plain_guids(cells)
+            return [self._read_or_fault(name, cell) for cell in cells] if plain is None else plain
         # 1, 1.0 and True are equal, but not the same cell.
         kinds = set(map(type, cells)) - {type(None)}
         if len(kinds) > 1 or not kinds <= {str, int, bool}:

@@ -13,13 +13,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar, NamedTuple
-
-from sqlglot import Token, TokenType
-from sqlglot.dialects.tsql import TSQL
-from sqlglot.errors import TokenError
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from routing.importing.tsql.vocabulary import INVISIBLE, NOUNS, RESERVED, STARTERS
+
+if TYPE_CHECKING:
+    from sqlglot import Token, Tokenizer, TokenType
 
 # Find the parts of a text that are code, strings, quoted names or comments.
 # The tokenizer reads the tokens. This module finds the text between them, line by line, before ``GO`` and the
@@ -175,10 +175,17 @@ _OPTIONS = ("ADDRESS", "BROKER_INSTANCE", "LIFETIME", "MIRROR_ADDRESS", "SERVICE
 _KEYWORDS = RESERVED | STARTERS | {*NOUNS, *_OPTIONS}
 
 
-class _Lexer(TSQL.Tokenizer):
-    KEYWORDS: ClassVar[dict[str, TokenType]] = {}
-    # With a double quote here, which encloses names, N before one would begin a string that ends at the next.
-    QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
+@cache
+def _lexer_class() -> type[Tokenizer]:
+    """Load sqlglot, which takes long, and only scripts need it."""
+    from sqlglot.dialects.tsql import TSQL
+
+    class Lexer(TSQL.Tokenizer):
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {}
+        # With a double quote here, which encloses names, N before one would begin a string that ends at the next.
+        QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
+
+    return Lexer
 
 
 @dataclass(frozen=True)
@@ -204,7 +211,7 @@ class _LexemeReader:
     def __init__(self, text: str, skipped: Sequence[SkippedText]) -> None:
         self._text = text
         self._skipped = skipped
-        self._lexer = _Lexer(dialect=TSQL())
+        self._lexer = _lexer_class()(dialect="tsql")
         self._names: dict[str, str] = {}
         self._words: dict[str, tuple[str, str]] = {}
         self._row_starts = array("I", (match.end() for match in re.finditer("\n", text)))
@@ -286,6 +293,8 @@ class _LexemeReader:
         piece, self._plain_pieces = "".join(self._plain_pieces), []
         if not piece or not self._is_readable:
             return
+        from sqlglot.errors import TokenError
+
         try:
             tokens = self._lexer.tokenize(piece)
         except TokenError:

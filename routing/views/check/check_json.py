@@ -96,10 +96,10 @@ def _group(message_group: MessageGroup, done: Check) -> JsonObject:
     row, verdict = message_group.first.row, message_group.verdict
     reason = None if verdict is None else str(verdict.reason)
     return {
-        "outcome": message_group.first.outcome,
+        "outcome": message_group.first.case.outcome,
         "reason": reason,
         "error_number": error_number(reason, message_group.first.case.scope),
-        "end": message_group.first.end,
+        "end": message_group.first.case.end,
         "instance_name": row["instance_name"],
         "database_name": row["database_name"],
         "to_service_name": row["to_service_name"],
@@ -117,7 +117,7 @@ def _group(message_group: MessageGroup, done: Check) -> JsonObject:
         ],
         "path": None if message_group.path is None else path_object(message_group.path, done.knowledge),
         "near_misses": [_near_miss(miss) for miss in message_group.near_misses],
-        "not_known": [gap_object(gap) for gap in message_group.gaps],
+        "not_known": [gap_object(gap) for gap in message_group.first.case.gaps],
         "said": [
             _reported_status(message_group, status_text, count)
             for status_text, count in message_group.status_texts.most_common()
@@ -188,7 +188,7 @@ def _near_miss(miss: NearMiss) -> JsonObject:
 
 
 def _reported_status(message_group: MessageGroup, status_text: StatusText, count: int) -> JsonObject:
-    compared = message_group.compared(status_text)
+    compared = message_group.first.case.compare(status_text)
     return {
         "error_number": status_text.number,
         "transmission_status": status_text.text,

@@ -28,8 +28,6 @@ from routing.lint.linting import rows_of
 from routing.render.phrases import cut, join_words, named, shorten, when, where
 from routing.render.wording import count
 from routing.rules.timeline import micros_of
-from routing.schemas import INPUTS, ROUTES
-from routing.tables.table_columns import TableColumns
 from routing.terms import PathEnd, Reason
 from routing.views.check.checking import Check, find_notes
 from routing.views.check.grouping import ProblemKind
@@ -168,7 +166,7 @@ class _Report:
         yield LabelledFact("waiting" if is_alone else "the oldest waits", waiting, 1)
         if problem.why:
             yield LabelledFact("why", problem.why, 1)
-        for gap in problem.first.gaps[: self._limits.sentences]:
+        for gap in problem.first.first.case.gaps[: self._limits.sentences]:
             yield LabelledFact("missing", gap_sentence(gap), 1)
         for advice in problem.advice[: self._limits.remedies]:
             yield from self._remedy(number, problem, advice)
@@ -367,7 +365,7 @@ def _endings(done: Check) -> list[str]:
     """Return the ending of each message. A failing connection ends it earlier than the rules."""
     failing_groups = [group for group in done.groups if group.kind is ProblemKind.CONNECTION_FAILS]
     failing = {id(result) for group in failing_groups for result in group.results}
-    return [CONNECTION_FAILS if id(result) in failing else result.end for result in done.results]
+    return [CONNECTION_FAILS if id(result) in failing else result.case.end for result in done.results]
 
 
 def _not_known(done: Check) -> Iterator[str]:
@@ -389,8 +387,8 @@ def _flows(results: Sequence[MessageResult], endings: Sequence[str]) -> tuple[Me
 
 
 def _uncounted_flow(result: MessageResult, ending: str) -> MessageFlow:
-    row, verdict = result.row, result.verdict
-    flow = row["instance_name"], row["database_name"], row["to_service_name"], result.outcome
+    row, verdict = result.row, result.case.verdict
+    flow = row["instance_name"], row["database_name"], row["to_service_name"], result.case.outcome
     if verdict is None:
         return MessageFlow(*flow, None, None, None, None, 0, 0, ending)
     where_to = verdict.route_name, verdict.address, verdict.destination_database
@@ -398,7 +396,7 @@ def _uncounted_flow(result: MessageResult, ending: str) -> MessageFlow:
 
 
 def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
-    path, verdict = result.path, result.verdict
+    path, verdict = result.case.path, result.case.verdict
     if path is None or verdict is None:
         return None, result.row["instance_name"]
     like_the_whole = (there for there in path.forward_paths if there.end == path.end)
@@ -429,14 +427,12 @@ def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
 
 
 def _places(done: Check) -> tuple[EstateInstance, ...]:
-    rows = done.evidence.rows
-    place_columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in ("instances", "databases")}
-    return tuple(list_places(place_columns))
+    return tuple(list_places(done.evidence.columns))
 
 
 def _changes(before: Check, after: Check, endings: Sequence[str], endings_after: Sequence[str]) -> ReportChanges:
     at = max(after.estate.times.values())
-    was, now = (TableColumns.of_rows(check.evidence.rows["routes"], ROUTES) for check in (before, after))
+    was, now = (check.evidence.columns["routes"] for check in (before, after))
     return ReportChanges(
         run_id=None,
         finished_at=None,
@@ -448,4 +444,4 @@ def _changes(before: Check, after: Check, endings: Sequence[str], endings_after:
 
 
 def _reasons(done: Check) -> Counter[str]:
-    return Counter(str(result.verdict.reason) for result in done.results if result.verdict is not None)
+    return Counter(str(result.case.verdict.reason) for result in done.results if result.case.verdict is not None)

@@ -23,18 +23,16 @@ from routing.importing.catalog import StandIns, TimeFormats
 from routing.importing.catalog.typed_rows import PLAIN_TIMES
 from routing.lint.catalogue import BY_CODE, Severity
 from routing.lint.file_linting import FileKnowledge
-from routing.lint.lint_estate import READ, LintFinding
+from routing.lint.lint_estate import LintFinding
 from routing.lint.lint_settings import DEFAULT_DAYS
 from routing.lint.linting import find_all
 from routing.lint.server_rules import find_in_servers
 from routing.render.phrases import quote_name
 from routing.render.wording import format_time
 from routing.rules.following import PathHop
-from routing.rules.judging import PossiblePath
+from routing.rules.judging import JudgedPath
 from routing.rules.resolving import Verdict
 from routing.rules.timeline import micros_of, moment_of
-from routing.schemas import INPUTS
-from routing.tables.table_columns import TableColumns
 from routing.terms import Reason
 from routing.views.check.grouping import MessageGroup, group
 from routing.views.check.trial import Trial, forget_statuses
@@ -47,10 +45,11 @@ _WORST_FIRST = {severity: place for place, severity in enumerate(Severity)}
 
 def find_findings(estate: CheckedEstate) -> LintFindings:
     """Return all findings, as of the newest time at which messages are decided."""
-    rows = estate.evidence.rows
-    columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
     now = max(estate.times.values())
-    findings = {*find_all(columns, now), *find_in_servers(estate.evidence.server, now, DEFAULT_DAYS)}
+    findings = {
+        *find_all(estate.evidence.columns, now),
+        *find_in_servers(estate.evidence.server, now, DEFAULT_DAYS),
+    }
     ordered = sorted(
         findings, key=lambda finding: (_WORST_FIRST[severity_of(finding)], *(str(part) for part in finding))
     )
@@ -82,7 +81,7 @@ class LintFindings:
         self._by_group: dict[int, list[LintFinding]] = {}
         self._by_near: dict[Sequence[NearMiss], frozenset[int]] = {}
         # Ids of objects are unique here, because the groups and their paths live as long as this object.
-        self._by_path: dict[int, tuple[frozenset[int], set[tuple[str, str | None]]]] = {}
+        self._by_path: dict[int, tuple[set[int], set[tuple[str, str | None]]]] = {}
         for number, finding in enumerate(self._findings):
             self._by_place[finding.instance_name, finding.database_name, finding.object].append(number)
             if finding.code in (_LOST_REQUESTS, _NEEDLESS_REQUESTS):
@@ -105,8 +104,8 @@ class LintFindings:
         numbers = self._at(_own_places(group)) | self._near(group.near_misses)
         row = group.first.row
         names = {row["to_service_name"], row.get("from_service_name"), *group.brokers} & self._objects
-        for possible_path in () if group.path is None else group.path.all_paths:
-            numbers |= self._on_path(possible_path, names)
+        if group.path is not None:
+            numbers |= self._on_path(group.path, names)
         numbers |= {number for broker in _brokers(group) for number in self._by_broker.get(broker, ())}
         for finding in (self._findings[number] for number in sorted(numbers)):
             # Even if a message certainly waits for a route, the path of its request may be uncertain.
@@ -123,12 +122,12 @@ class LintFindings:
             self._by_near[near] = frozenset(self._at(places))
         return self._by_near[near]
 
-    def _on_path(self, possible_path: PossiblePath, names: Collection[str | None]) -> set[int]:
+    def _on_path(self, path: JudgedPath, names: Collection[str | None]) -> set[int]:
         """Return the findings about objects on a path. Groups share paths, but not these names of objects."""
-        if id(possible_path) not in self._by_path:
-            numbers = frozenset(self._at(_places_on(possible_path)))
-            self._by_path[id(possible_path)] = numbers, _databases_on(possible_path)
-        numbers, databases = self._by_path[id(possible_path)]
+        if id(path) not in self._by_path:
+            hops = [hop for possible_path in path.all_paths for hop in possible_path.hop_path.hops]
+            self._by_path[id(path)] = self._at(_places_on(hops)), _databases_on(hops)
+        numbers, databases = self._by_path[id(path)]
         return self._at((instance, database, name) for instance, database in databases for name in names) | numbers
 
     @cached_property
@@ -140,7 +139,7 @@ def _is_known(group: MessageGroup) -> bool:
     """Return True if all that decides was read of messages that are stuck, at home or on their path."""
     if group.path is None:
         return group.verdict is not None and not group.first.case.is_on_its_way
-    return group.is_failing and not gaps_on(group.path)
+    return group.first.case.is_failing and not gaps_on(group.path)
 
 
 def _own_places(group: MessageGroup) -> Iterator[_Place]:
@@ -150,9 +149,9 @@ def _own_places(group: MessageGroup) -> Iterator[_Place]:
     yield from ((row["instance_name"], database, name) for database, name in product(databases, _names(group)))
 
 
-def _places_on(possible_path: PossiblePath) -> Iterator[_Place]:
-    """Yield instance, database and name of every object that any message passes on a path."""
-    for hop in possible_path.hop_path.hops:
+def _places_on(hops: Iterable[PathHop]) -> Iterator[_Place]:
+    """Yield instance, database and name of every object that any message passes on hops."""
+    for hop in hops:
         if hop.reason is Reason.ROUTE_REQUESTED:
             yield from ((hop.instance_name, hop.scope, code) for code in _codes_of_requests(hop.verdict))
         scopes = {None, hop.scope, *_databases_at(hop)}
@@ -160,13 +159,9 @@ def _places_on(possible_path: PossiblePath) -> Iterator[_Place]:
         yield from ((hop.instance_name, database, name) for database, name in product(scopes, names))
 
 
-def _databases_on(possible_path: PossiblePath) -> set[tuple[str, str | None]]:
-    """Return the databases on a path with their instances. None is the instance itself."""
-    return {
-        (hop.instance_name, database)
-        for hop in possible_path.hop_path.hops
-        for database in (None, hop.scope, *_databases_at(hop))
-    }
+def _databases_on(hops: Iterable[PathHop]) -> set[tuple[str, str | None]]:
+    """Return the databases on hops with their instances. None is the instance itself."""
+    return {(hop.instance_name, database) for hop in hops for database in (None, hop.scope, *_databases_at(hop))}
 
 
 def _databases_at(hop: PathHop) -> Iterator[str]:
@@ -294,12 +289,12 @@ class Check:
     @property
     def outcomes(self) -> Counter[str]:
         """The number of messages with each outcome, including NOT_KNOWN."""
-        return Counter(result.outcome for result in self.results)
+        return Counter(result.case.outcome for result in self.results)
 
     @property
     def ends(self) -> Counter[str]:
         """The number of messages with each end (`MessageResult.end`)."""
-        return Counter(result.end for result in self.results)
+        return Counter(result.case.end for result in self.results)
 
     @property
     def every_finding(self) -> Sequence[LintFinding]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from routing.advice.path_remedies import find_remedies
 from routing.advice.remedies import remedy_of
@@ -25,9 +25,11 @@ from routing.cases.near_misses import NOTHING_NEAR, NearMiss, near_in_common
 from routing.groups import group_pairs
 from routing.rules.estate import SharedTuple
 from routing.rules.judging import IS_DROPPED, JudgedPath
-from routing.rules.observed import NumberAgreement, ReasonComparison
+from routing.rules.observed import NumberAgreement
 from routing.rules.resolving import Verdict
 from routing.terms import Outcome, SortKey, Word
+
+T = TypeVar("T")
 
 
 class ProblemKind(Word):
@@ -75,7 +77,7 @@ class MessageGroup:
     @property
     def verdict(self) -> Verdict | None:
         """What is the same for all of them: outcome, reason and route."""
-        return self.first.verdict
+        return self.first.case.verdict
 
     @property
     def oldest(self) -> datetime:
@@ -86,41 +88,41 @@ class MessageGroup:
     @property
     def path(self) -> JudgedPath | None:
         """The path of the messages and acknowledgements, or None if they stay on their instance."""
-        return self.first.path
+        return self.first.case.path
 
-    @property
+    @cached_property
+    def _cases(self) -> Counter[MessageCase]:
+        return Counter(result.case for result in self.results)
+
+    def _count(self, value: Callable[[MessageCase], T]) -> dict[T, int]:
+        """Count the messages by a value of their cases."""
+        counts: dict[T, int] = {}
+        for case, number in self._cases.items():
+            counts[value(case)] = counts.get(value(case), 0) + number
+        return counts
+
+    @cached_property
     def brokers(self) -> Counter[str | None]:
         """The number of messages bound to each broker instance, unbound ones first."""
-        verdicts = (result.verdict for result in self.results)
-        counts = Counter(None if verdict is None else verdict.broker_instance for verdict in verdicts)
-        ordered = sorted(counts, key=lambda broker: (broker is not None, broker or ""))
-        return Counter({broker: counts[broker] for broker in ordered})
+        counts = self._count(lambda case: None if case.verdict is None else case.verdict.broker_instance)
+        return Counter(dict(sorted(counts.items(), key=lambda one: (one[0] is not None, one[0] or ""))))
 
     @property
     def steps(self) -> Counter[int]:
         """The number of messages that each step decided."""
-        steps = (None if result.verdict is None else result.verdict.matching_step for result in self.results)
-        return Counter(sorted(int(step) for step in steps if step is not None))
-
-    @property
-    def gaps(self) -> Sequence[KnowledgeGap]:
-        """The missing exports for a verdict."""
-        return self.first.gaps
+        counts = self._count(lambda case: None if case.verdict is None else case.verdict.matching_step)
+        return Counter(dict(sorted((int(step), number) for step, number in counts.items() if step is not None)))
 
     @property
     def agreements(self) -> Counter[NumberAgreement]:
         """The numbers of SQL Server's statuses that agree, contradict, or say nothing about the verdict."""
-        compared = (result.case.compared for result in self.results)
-        return Counter(comparison.agreement for comparison in compared if comparison is not None)
-
-    def compared(self, status_text: StatusText) -> ReasonComparison | None:
-        """Compare a status text of SQL Server with the verdict. Returns None without a verdict."""
-        return self.first.case.compare(status_text)
+        counts = self._count(lambda case: None if case.compared is None else case.compared.agreement)
+        return Counter({agreement: number for agreement, number in counts.items() if agreement is not None})
 
     @property
     def status_texts(self) -> Counter[StatusText]:
         """The number of messages with each status of SQL Server, including a blank one."""
-        return Counter(result.status_text for result in self.results)
+        return Counter(self._count(lambda case: case.status_text))
 
     @cached_property
     def trouble(self) -> StatusText | None:
@@ -136,18 +138,13 @@ class MessageGroup:
 
     def contradicts(self, status_text: StatusText) -> bool:
         """Return True if a status shows that SQL Server routed the messages differently."""
-        compared = self.compared(status_text)
+        compared = self.first.case.compare(status_text)
         return compared is not None and compared.agreement is NumberAgreement.CONTRADICTS
 
     @property
     def unacknowledged(self) -> int:
         """The number of messages that were sent long ago and have a blank status."""
         return sum(result.is_unacknowledged for result in self.results)
-
-    @property
-    def is_failing(self) -> bool:
-        """True if the messages leave their instance and do not arrive or are not acknowledged."""
-        return self.first.case.is_failing
 
     @property
     def needs_somebody(self) -> bool:
@@ -163,7 +160,7 @@ class MessageGroup:
     @cached_property
     def kind(self) -> ProblemKind:
         """The kind of problem that the messages have."""
-        if self.trouble is not None and not self.is_failing:
+        if self.trouble is not None and not self.first.case.is_failing:
             return self._kind_of_trouble(self.trouble)
         if self.verdict is None:
             return ProblemKind.NOT_KNOWN

@@ -215,12 +215,12 @@ def _each_number_first(counted_statuses: Sequence[tuple[StatusText, int]]) -> li
 
 
 def _agrees(group: MessageGroup, status_text: StatusText) -> bool:
-    compared = group.compared(status_text)
+    compared = group.first.case.compare(status_text)
     return compared is not None and compared.agreement is NumberAgreement.AGREES
 
 
 def _state_meaning(group: MessageGroup, status_text: StatusText) -> str:
-    compared = group.compared(status_text)
+    compared = group.first.case.compare(status_text)
     if compared is None or compared.agreement is NumberAgreement.SAYS_NOTHING:
         return ""
     verb = "CONTRADICTS" if compared.agreement is NumberAgreement.CONTRADICTS else f"is {compared.agreement} with"
@@ -244,7 +244,7 @@ def _list_paths(number: int, problem: MessageProblem, places: EvidencePlaces) ->
             yield from blocks
         else:
             yield ListItem(f"the path is that of {first}", indent=1)
-        if group.is_failing or group.unacknowledged:
+        if group.first.case.is_failing or group.unacknowledged:
             yield from list_needed(group.path, places.knowledge, limits.sentences, 1)
 
 

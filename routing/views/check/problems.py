@@ -88,7 +88,7 @@ def find_problems(groups: Iterable[MessageGroup]) -> list[MessageProblem]:
         outcome, cause = state_outcome(group), _name_cause(group)
         remedies = tuple(advice.remedy for advice in group.advice)
         alone = id(group) if group.kind is ProblemKind.NOTHING else None
-        groups_by_cause[group.kind, outcome, cause, remedies, group.gaps, alone].append(group)
+        groups_by_cause[group.kind, outcome, cause, remedies, group.first.case.gaps, alone].append(group)
     return [
         _make_common_problem(cause, alike) if isinstance(cause, CommonFailure) else _make_problem(alike)
         for cause, alike in groups_by_cause.items()
@@ -316,8 +316,8 @@ def _state_messages(problems: Sequence[MessageProblem], total: int) -> str:
 
 
 def _count_unknown_ends(problems: Iterable[MessageProblem]) -> int:
-    on_their_way = (problem for problem in problems if problem.kind is ProblemKind.NOTHING)
-    return sum(result.end == NOT_KNOWN for problem in on_their_way for result in problem.combined_group.results)
+    groups = (problem.combined_group for problem in problems if problem.kind is ProblemKind.NOTHING)
+    return sum(result.case.end == NOT_KNOWN for group in groups for result in group.results)
 
 
 def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str]:
@@ -337,7 +337,7 @@ def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str
         yield f"{share(stuck)} {verb} stuck for {count(reasons, 'reason')}{_state_kinds(problems, stuck)}"
     if kinds[ProblemKind.REPORTED]:
         groups = _groups_of(problems, ProblemKind.REPORTED)
-        reported = sum(result.status_text.text is not None for group in groups for result in group.results)
+        reported = sum(result.case.status_text.text is not None for group in groups for result in group.results)
         yield f"SQL Server reports trouble with {share(reported)}"
     if kinds[ProblemKind.NOT_KNOWN]:
         yield f"the outcome of {share(kinds[ProblemKind.NOT_KNOWN])} is not known"
@@ -396,7 +396,9 @@ def state_counts(done: Check) -> str:
 
 def _state_ends(done: Check) -> str:
     ends = Counter(
-        result.path.end for result in done.results if result.path is not None and result.path.failing_paths
+        result.case.path.end
+        for result in done.results
+        if result.case.path is not None and result.case.path.failing_paths
     )
     if not ends:
         return ""

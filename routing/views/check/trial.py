@@ -38,13 +38,13 @@ class ChangeableResult(NamedTuple):
     @classmethod
     def of(cls, result: MessageResult) -> ChangeableResult:
         """Return the part of a message's result that a script can change."""
-        verdict, path = result.verdict, result.path
+        verdict, path = result.case.verdict, result.case.path
         if verdict is None:
-            return cls(result.outcome, None, None, None, result.end, None)
+            return cls(result.case.outcome, None, None, None, result.case.end, None)
         failure = None if path is None else path.first_failure
         instance = None if failure is None else failure.hop_path.instance
         target = verdict.destination_database or verdict.address
-        return cls(result.outcome, str(verdict.reason), verdict.route_name, target, result.end, instance)
+        return cls(result.case.outcome, str(verdict.reason), verdict.route_name, target, result.case.end, instance)
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,8 @@ class Trial:
         worse = len(self.stuck_after - self.stuck_before)
         stuck = [self.after[number] for number in sorted(self.stuck_before)]
         freed = [self.after[number] for number in sorted(self.stuck_before - self.stuck_after)]
-        unjudged = sum(result.verdict is None for result in freed)
-        freed = [result for result in freed if result.verdict is not None]
+        unjudged = sum(result.case.verdict is None for result in freed)
+        freed = [result for result in freed if result.case.verdict is not None]
         parts = []
         if stuck:
             nouns = "stuck message" if len(stuck) == 1 else "stuck messages"
@@ -138,7 +138,7 @@ def _find_stuck(results: Sequence[MessageResult], groups: Iterable[MessageGroup]
 
 
 def _state_arrival(freed: Sequence[MessageResult]) -> str:
-    outcomes = {result.outcome for result in freed}
+    outcomes = {result.case.outcome for result in freed}
     words = [word for outcome, word in _ARRIVING.items() if str(outcome) in outcomes]
     return " or ".join(words) or "sent"
 
@@ -156,4 +156,4 @@ def forget_statuses(before: Sequence[MessageResult], after: Sequence[MessageResu
 
 def _without_status(result: MessageResult) -> MessageResult:
     blank = StatusText(micros_of(result.row["enqueue_time"]), None, None)
-    return replace(result, case=replace(result.case, status_text=blank))
+    return result._replace(case=replace(result.case, status_text=blank))

@@ -11,7 +11,7 @@ import pytest
 
 from routing.errors import InputError
 from routing.importing.catalog import VIEWS, CatalogExport, StandIns, cover, queries, read_export
-from routing.importing.catalog.conversation_rows import reject_without_endpoint
+from routing.importing.catalog.conversation_rows import observations, reject_without_endpoint
 from routing.importing.covered_rows import CoveredRows
 from routing.importing.spelling import NameSpelling
 from routing.rules.observed import NUMBERS
@@ -56,13 +56,13 @@ def test_messages_find_their_dialog_by_handle(tmp_path: Path) -> None:
         (f"{DIALOG.format(1)}:T:7:shop", DIALOG.format(1), False, "x-y", AT, "shop"),
     ]
     assert [row["from_service_name"] for row in covered.rows["messages"]] == ["//Shop", None, "//stock "]
-    assert [row["conversation_handle"] for row in covered.rows["observed_routing"]] == [
+    assert [row["conversation_handle"] for row in observations(covered)] == [
         HANDLE.format(1),
         HANDLE.format(1),
         HANDLE.format(2),
     ]
     observed = ("message_id", "observed_at", "source", "status_text", "error_number", "outcome")
-    assert [tuple(row[key] for key in observed) for row in covered.rows["observed_routing"]] == [
+    assert [tuple(row[key] for key in observed) for row in observations(covered)] == [
         (
             f"{DIALOG.format(1)}:I:0:shop",
             AT,
@@ -293,7 +293,7 @@ def test_the_exported_error_number_has_priority_over_the_text(
     cell = text if text in ("", "NULL") else f'"{text}"'
     row = f"{HANDLE.format(1)},//stock,NULL,NULL,2026-01-05 11:00:00,0,{cell},{number}\n"
     covered = covered_of(tmp_path, conversation_endpoints=ENDPOINTS, transmission_queue=head + row)
-    assert [row["error_number"] for row in covered.rows["observed_routing"]] == [expected]
+    assert [row["error_number"] for row in observations(covered)] == [expected]
 
 
 def test_an_invalid_number_rejects_its_row(tmp_path: Path) -> None:

@@ -190,6 +190,31 @@ def test_hostile_texts_end_in_time(tmp_path: Path, text: str) -> None:
     assert time.process_time() - begin < 20
 
 
+@pytest.mark.parametrize(
+    ("lines", "read", "rejected"),
+    [
+        (['{"name": "a"}', '{"name": "b"}'], ["a", "b"], []),
+        (['{"name": "a"}', '{"name": "b"},{"name": "c"}', '{"name": "d"}'], ["a", "d"], [2]),
+        (['{"name": "a"}', '{"name": "b", "x": [{}', "{}]}", '{"name": "d"}'], ["a", "d"], [2, 3]),
+        (['{"name": "a"}', '{"name": "b', 'c"}', '{"name": "d"}'], ["a", "d"], [2, 3]),
+        (['{"name": "a"}', '{"name": "b", "x": [{}', '{}]},-Infinity,{"name": "c"}'], ["a"], [2, 3]),
+        (
+            ['{"name": "a", "service_id": -Infinity}', '{"name": "b"}', '{"name": "-Infinity"}'],
+            ["a", "b", "-Infinity"],
+            [],
+        ),
+    ],
+)
+def test_each_line_is_one_object(tmp_path: Path, lines: list[str], read: list[str], rejected: list[int]) -> None:
+    """Lines are read together, so that two of them must not become one object or one of them two."""
+    (tmp_path / "services.json").write_text(
+        "\n".join(['{"name": "0", "service_id": 1}', *lines]), encoding="utf-8"
+    )
+    export = read_export([str(tmp_path)], StandIns("HUB", "Shop", datetime(2026, 1, 5, tzinfo=timezone.utc)))
+    assert [row["name"] for row in export.rows["services"]] == ["0", *read]
+    assert [int(why.partition(", row ")[2].partition(":")[0]) - 1 for why in export.rejected] == rejected
+
+
 @pytest.mark.parametrize("form", ["[{}]", "{}\n", '{{"routes": [{}]}}'])
 def test_an_object_with_several_values_of_a_key_is_refused(tmp_path: Path, form: str) -> None:
     clash = '{{"name": "{}", "address": "TCP://a:1", "{}": "TCP://b:1"}}'

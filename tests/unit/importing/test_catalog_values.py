@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from routing.errors import ContractError
 from routing.importing.catalog import StandIns, cover, read_export
-from routing.importing.catalog.cell_values import read_cell
+from routing.importing.catalog.cell_values import plain_guids, read_cell
 from routing.importing.catalog.text_lines import separated
 from routing.importing.catalog.views import VIEWS, CellKind
 from routing.importing.spelling import NameSpelling
@@ -59,6 +59,21 @@ def utc(year: int, month: int, day: int, *parts: int) -> datetime:
 )
 def test_a_cell_has_the_value_of_its_column(cell: object, kind: CellKind, value: object) -> None:
     assert read_cell(cell, kind) == value
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        ([GUID, None, GUID.upper()], [GUID, None, GUID]),
+        ([None], [None]),
+        ([GUID, "{" + GUID + "}"], None),
+        ([GUID, ""], None),
+        ([GUID, f"{GUID}\n"], None),
+        ([GUID, b"0123456789abcdef"], None),
+    ],
+)
+def test_only_plain_columns_of_guids_are_read_as_one(cells: list[object], values: object) -> None:
+    assert plain_guids(cells) == values
 
 
 @pytest.mark.parametrize(
