@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 
 from routing.advice.address_remedies import correct_managed_port, restore_default
 from routing.advice.broker_copies import name_twins
@@ -38,6 +38,7 @@ EVENT_THAT_TELLS = (
     " and look for error 28047 with its state in the error logs of both sides."
 )
 """The next step that finds messages which arrive and are silently discarded."""
+_SHOWN_HOLDERS = 2
 
 
 @dataclass(frozen=True)
@@ -196,11 +197,17 @@ def with_next_steps(silent: SilentMessages, remedy: Remedy) -> Remedy:
 
 def _name_other_holders(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:
     """Yield a sentence on other databases of the target's instance that may have taken the messages instead."""
+    if silent.broker is not None:
+        return
     holders = silent.estate.find_instance(target.instance).holders_of(silent.service)
-    others = [named(holder.name) for holder in holders if holder.is_enabled and holder.name != target.database]
-    if silent.broker is None and others:
+    others = (named(holder.name) for holder in holders if holder.is_enabled and holder.name != target.database)
+    first = list(islice(others, _SHOWN_HOLDERS + 1))
+    if first:
+        shown = first if len(first) <= _SHOWN_HOLDERS else [*first[:_SHOWN_HOLDERS], "others"]
+        names = join_words(shown, len(shown))
+        hold = "holds" if len(first) == 1 else "hold"
         yield (
-            f"{join_words(others)} of {named(target.instance)} holds the service too, and may have taken them:"
+            f"{names} of {named(target.instance)} {hold} the service too, and may have taken them:"
             " bind the dialog to the right broker instance, in the route or in BEGIN DIALOG."
         )
 

@@ -291,7 +291,7 @@ class StatusAdviser:
         if is_explained or has_arrived(silent):
             return remedies
         # An error log from before the messages does not say what became of them.
-        path = results[0].path
+        path = results[0].case.path
         is_old = path is not None and status.find_peer_name() in find_outdated(path)
         refusal = None if is_old else find_refusal(status)
         return remedies if refusal is None else [refusal.with_confidence_at_most(Confidence.TO_BE_CHECKED)]

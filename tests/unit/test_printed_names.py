@@ -17,7 +17,10 @@ _WORD = re.compile(r"(?<![\w.])\w+")
 _COLUMNS_OF_VIEWS = tuple(f"importing/catalog/{name}.py" for name in ("evidence_views", "query_script", "views"))
 _TEMPLATES = {".css", ".html", ".js", ".md", ".sql"}
 # Class names that a text may hold all the same, each with what else has the name.
-_OTHERS = {"BalancedService": "a service of an example in Microsoft's documentation, which the demo builds"}
+_OTHERS = {
+    "BalancedService": "a service of an example in Microsoft's documentation, which the demo builds",
+    "SqlInstance": "an option of the commands of dbatools",
+}
 # Names with an underscore that a sentence may hold, although some function or variable has the name as well.
 _OTHER_SNAKES = {
     "broadcast_limit": "a key of the configuration",
