@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain, pairwise
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
@@ -77,7 +78,9 @@ def find_plan(
         if above is not None:
             tops[above.parent].append(path)
     for top, scripts in tops.items():
-        plan = next((plan for above in (top, *top.parents) if (plan := folder / above / PLAN).is_file()), None)
+        # A plan above is of this folder only if it has no scripts of its own beside it.
+        above_all = (top, *(above for above in top.parents if above not in tops))
+        plan = next((plan for above in above_all if (plan := folder / above / PLAN).is_file()), None)
         if plan is not None:
             names = _read_plan(plan.read_text("utf-8", "replace"))
             places |= {top / "deploy" / f"{name}.sql": len(places) + place for place, name in enumerate(names)}
@@ -95,8 +98,16 @@ _NOT_APPLIED = re.compile(
     r"|^([ \t]*)rollback:.*(?:\n\1[ \t-].*)*",
     re.MULTILINE,
 )
-_ENTRY = re.compile(r"(?=<include|<changeSet|</changeSet|\b(?:include(?:All)?|changeSet)\"?[ \t]*:)")
-_VALUE = r"""["']?[ \t]*[:=][ \t]*(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'<>,{}]+))"""
+_ENTRY = re.compile(r"(?=<include|</?changeSet|<property|\b(?:include(?:All)?|changeSet|property)\"?[ \t]*:)")
+# A script of a changeset, which may be for other databases than the next one.
+_SQL_FILE = re.compile(
+    r"<sqlFile\b[^<>]*|\"sqlFile\"\s*:\s*\{[^{}]*"
+    r"|^([ \t]*)(?:-[ \t]+)?sqlFile:.*(?:\n\1[ \t].*|\n(?=\n))*",
+    re.MULTILINE,
+)
+# A list without quotes goes on behind a comma, unless a key follows.
+_BARE = r"""[^\s"'<>,{}]+(?:,[ \t]*[^\s"'<>,{}:]+(?![^\s"'<>,{}]|[ \t]*:))*"""
+_VALUE = rf"""["']?[ \t]*[:=][ \t]*(?:"([^"\n]*)"|'([^'\n]*)'|({_BARE}))"""
 _INCLUDED = re.compile(rf"\b(?:file|path){_VALUE}", re.IGNORECASE)
 _SELECTOR = re.compile(rf"\b(context(?:Filter)?|labels|dbms|ignore){_VALUE}")
 
@@ -134,27 +145,28 @@ def read_changelogs(folder: Path, scripts: Sequence[PurePosixPath]) -> Changelog
     inner = {path for entries in included.values() for path, _ in entries}
     tops = sorted(texts, key=lambda changelog: (changelog in inner, natural_key(str(changelog))), reverse=True)
     waiting: list[_Included] = [(changelog, {}) for changelog in tops]
-    done = Changelogs()
+    done, not_run = Changelogs(), set[PurePosixPath]()
     while waiting:
         path, selectors = waiting.pop()
-        if path in done.order or path in done.left_out:
+        # Another changeset may run a script that one has left out.
+        if path in done.order or (path in texts and path in not_run):
             continue
         if selectors.get("ignore") == "true" or not is_ours(selectors.get("dbms", "")):
-            done.left_out.append(path)
-            continue
-        done.order[path] = len(done.order)
-        shown = " ".join(f"{name} {value}" for name, value in selectors.items() if name not in ("ignore", "dbms"))
-        if shown:
-            done.conditions[path] = shown
+            not_run.add(path)
+        else:
+            done.order[path] = len(done.order)
+            if shown := " ".join(f"{name} {selectors[name]}" for name in selectors if name not in _EXCLUDING):
+                done.conditions[path] = shown
         waiting += reversed([(below, {**selectors, **own}) for below, own in included.get(path, [])])
     done.order = {path: place for path, place in done.order.items() if path not in texts}
     folders = {path.parent for path in done.order}
-    if not any(path == _NOWHERE for path in inner):
-        done.left_out += (path for path in scripts if path.parent in folders and path not in done.order)
+    not_run.update(path for path in scripts if path.parent in folders and _NOWHERE not in inner)
+    done.left_out = [path for path in scripts if path in not_run and path not in done.order]
     return done
 
 
 _NOWHERE = PurePosixPath("/")
+_EXCLUDING = ("ignore", "dbms")
 
 
 def _find_included(
@@ -162,11 +174,25 @@ def _find_included(
 ) -> Iterator[_Included]:
     """Yield the files that a changelog includes by paths, which may be relative to any folder above it."""
     for entry in _ENTRY.split(_NOT_APPLIED.sub("", text)):
-        selectors = {name: "".join(values) for name, *values in _SELECTOR.findall(entry) if any(values)}
-        for match in _INCLUDED.finditer(entry):
-            written = "".join(match.groups("")).replace("\\", "/").removeprefix("classpath:").lstrip("/")
-            name = PurePosixPath(written)
-            shorter = [name.relative_to(above) for above in name.parents][::-1]
-            places = [*(above / name for above in changelog.parents), *shorter] if written else []
-            found = next((path for path in map(PurePosixPath, map(normpath, places)) if path in files), _NOWHERE)
-            yield from ((file, selectors) for file in files.get(found, [_NOWHERE]) if file != changelog)
+        of_changeset = _read_selectors(_SQL_FILE.sub("", entry))
+        edges = chain.from_iterable(match.span() for match in _SQL_FILE.finditer(entry))
+        for start, end in pairwise([0, *edges, len(entry)]):
+            part = entry[start:end]
+            selectors = {**of_changeset, **_read_selectors(part)}
+            yield from ((file, selectors) for file in _find_files(changelog, part, files))
+
+
+def _read_selectors(text: str) -> dict[str, str]:
+    return {name: "".join(values) for name, *values in _SELECTOR.findall(text) if any(values)}
+
+
+def _find_files(
+    changelog: PurePosixPath, text: str, files: Mapping[PurePosixPath, list[PurePosixPath]]
+) -> Iterator[PurePosixPath]:
+    for match in _INCLUDED.finditer(text):
+        written = "".join(match.groups("")).replace("\\", "/").removeprefix("classpath:").lstrip("/")
+        name = PurePosixPath(written)
+        shorter = [name.relative_to(above) for above in name.parents][::-1]
+        places = [*(above / name for above in changelog.parents), *shorter] if written else []
+        found = next((path for path in map(PurePosixPath, map(normpath, places)) if path in files), _NOWHERE)
+        yield from (file for file in files.get(found, [_NOWHERE]) if file != changelog)

@@ -246,6 +246,12 @@ def test_changes_of_sqitch_apply_in_the_order_of_their_plan(tmp_path: Path, top:
     assert [note.partition(": ")[0] for note in notes] == ["skipped, since sqitch.plan does not have them"]
 
 
+def test_a_plan_beside_its_scripts_is_not_of_other_folders(tmp_path: Path) -> None:
+    (tmp_path / "sqitch.plan").write_text("a 2024 A\n", encoding="utf-8")
+    scripts = [tmp_path / "deploy/a.sql", tmp_path / "other/deploy/b.sql"]
+    assert arrange(tmp_path, scripts, None, [], set()) == scripts
+
+
 XML = "<databaseChangeLog>{}</databaseChangeLog>"
 INCLUDES = [
     {"all.yaml": "databaseChangeLog:\n- include:\n    file: z.sql\n#   file: b.sql\n- include: {file: a.sql}\n"},
@@ -330,6 +336,58 @@ def test_scripts_of_a_context_are_noted_and_others_are_left_out(tmp_path: Path, 
     assert left_out.endswith("c.sql")
     assert "only with context test: " in applied
     assert applied.endswith("a.sql")
+
+
+_CHANGESET = "<changeSet>{}</changeSet>".format
+# Of all scripts here, SQL Server gets a.sql.
+OF_ONE_DATABASE = {
+    "no such script": ("c.xml", XML.format('<include file="a.sql"/><changeSet dbms="h2"><sqlFile path="x.sql"/>')),
+    "two scripts": ("c.xml", XML.format(_CHANGESET('<sqlFile dbms="h2" path="b.sql"/><sqlFile path="a.sql"/>'))),
+    "in another order": (
+        "c.xml",
+        XML.format(_CHANGESET('<sqlFile path="a.sql" dbms="mssql"/><sqlFile path="b.sql" dbms="h2"/>')),
+    ),
+    "in JSON": (
+        "c.json",
+        (
+            '{"databaseChangeLog": [{"changeSet": {"changes": [{"sqlFile": {"path": "a.sql", "dbms": "mssql"}},'
+            ' {"sqlFile": {"dbms": "h2", "path": "b.sql"}}]}}]}'
+        ),
+    ),
+    "in YAML": (
+        "c.yaml",
+        (
+            "databaseChangeLog:\n- changeSet:\n    changes:\n    - sqlFile:\n        path: b.sql\n\n"
+            "        dbms: h2\n    - sqlFile:\n        path: a.sql\n    dbms: h2, mssql\n"
+        ),
+    ),
+    "in two changesets": (
+        "c.xml",
+        XML.format(
+            '<changeSet dbms="h2"><sqlFile path="a.sql"/></changeSet>' + _CHANGESET('<sqlFile path="a.sql"/>')
+        ),
+    ),
+    "a property": ("c.xml", XML.format('<include file="a.sql"/><property name="x" value="y" dbms="h2"/>')),
+}
+
+
+@pytest.mark.parametrize(("changelog", "text"), OF_ONE_DATABASE.values(), ids=OF_ONE_DATABASE)
+def test_the_database_of_a_script_is_not_that_of_another(tmp_path: Path, changelog: str, text: str) -> None:
+    (tmp_path / changelog).write_text(text, encoding="utf-8")
+    names = ["a.sql", *(["b.sql"] if "b.sql" in text else [])]
+    files = arrange(tmp_path, [tmp_path / name for name in names], None, [], set())
+    assert [file.name for file in files] == ["a.sql"]
+
+
+def test_the_scripts_of_an_ignored_changelog_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    outer = XML.format('<include file="x/inner.xml" ignore="true"/><include file="a.sql"/>')
+    (tmp_path / "all.xml").write_text(outer, encoding="utf-8")
+    (tmp_path / "x/inner.xml").write_text(XML.format('<include file="b.sql"/>'), encoding="utf-8")
+    notes: list[str] = []
+    files = arrange(tmp_path, [tmp_path / name for name in ("a.sql", "x/b.sql")], None, notes, set())
+    assert [file.name for file in files] == ["a.sql"]
+    assert [note.endswith("b.sql") for note in notes] == [True]
 
 
 def test_a_changelog_in_a_context_has_scripts_of_that_context(tmp_path: Path) -> None:

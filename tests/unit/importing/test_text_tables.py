@@ -184,6 +184,8 @@ SERVERS_APART = {
     "variables": ("@@SERVERNAME: HUB", "@@SERVERNAME: EDGE", True),
     "other words": ("=== Route list ===", "## What is in the file?", False),
     "one heading": ("=== HUB ===", "-- sys.routes --", False),
+    "numbers": ("=== Result1 ===", "=== Query2 ===", False),
+    "numbers of servers": ("=== SQL1 ===", "=== SQL2 ===", True),
 }
 
 
