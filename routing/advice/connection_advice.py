@@ -365,9 +365,9 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
     off = None if exported is None else turn_on(status.server, place, exported, status.service)
     if off is not None:
         return off
-    times = [status.server.exported_at(instance) for instance in (status.instance, place.instance)]
-    is_on = exported is not None and exported.is_receiving and exported.is_enqueueing
-    if exported is not None and is_on and None not in times and times == sorted(times, key=str):
+    sent_at, taken_at = (status.server.exported_at(instance) for instance in (status.instance, place.instance))
+    is_newer = sent_at is not None and taken_at is not None and sent_at <= taken_at
+    if exported is not None and exported.is_receiving and exported.is_enqueueing and is_newer:
         cause = f"Queue {named(exported.name)} was off at the last attempt, and is on by this export."
         actions = ("Wait: SQL Server tries again by itself.", _GOES_OFF)
         return Remedy(place, cause, actions, confidence=Confidence.LIKELY)
@@ -418,9 +418,11 @@ def give_owner(status: ReportedStatus) -> Remedy:
 
 def mend_sender(status: ReportedStatus) -> Remedy:
     """Advise TRUSTWORTHY within one instance, or another owner of the target's database if it has lost its own."""
-    place, is_untrusted = status.find_target(), status.trouble is StatusTrouble.NOT_TRUSTED
-    shown = server_remedies.trust_initiator(status, place, _UNTRUSTED) if is_untrusted else None
-    shown = own_database(status.server, place) if place is not None and not is_untrusted else shown
+    place = status.find_target()
+    if status.trouble is StatusTrouble.NOT_TRUSTED:
+        shown = server_remedies.trust_initiator(status, place, _UNTRUSTED)
+    else:
+        shown = None if place is None else own_database(status.server, place)
     return shown or say_at_target(status)
 
 

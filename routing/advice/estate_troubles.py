@@ -153,7 +153,8 @@ def _endpoint_troubles(server: ServerEvidence, left: LeftClients) -> Iterator[Es
         # Both ends of a dialog may be in one database.
         sides = group_pairs((_side(counted), counted) for counted in pair_counts)
         most = max(sides.values(), key=_sum)
-        waiting = server.count_waiting(*most[0][:2], most[0].far_service or "")
+        lanes = {(one.instance, one.database, one.far_service or "") for one in most}
+        waiting = sum(server.count_waiting(*lane) for lane in lanes)
         # Dialogs with a message that waits are open because of it.
         if _sum(most) - waiting >= MANY_OPEN:
             open_sides[place, pair] = _side(most[0])

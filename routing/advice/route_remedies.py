@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from ipaddress import AddressValueError, IPv6Address
 
 from routing.advice import statements
 from routing.advice.remedy import AlteredRoute, Confidence, Remedy, RemedyPlace, correct_route, ready
@@ -44,7 +45,7 @@ def correct_spelling(stuck: StuckMessage) -> Remedy | None:
 
 def correct_invalid(stuck: StuckMessage) -> Remedy | None:
     """Correct the invalid address of a route for the service, such as an IPv6 address without brackets."""
-    rows = stuck.estate.server.invalid_routes(stuck.instance, stuck.last.scope, stuck.service)
+    rows = stuck.estate.server.invalid_routes(stuck.instance, stuck.last.scope, stuck.service, stuck.broker)
     if not rows:
         return None
     route, address = rows[0]["name"], rows[0]["address"]
@@ -55,13 +56,22 @@ def correct_invalid(stuck: StuckMessage) -> Remedy | None:
     action = "Correct it: the form is TCP://HOST:PORT, with an IPv6 address in brackets."
     target = stuck.target()
     known = None if target is None else stuck.address_of(target)
-    match = _BARE_IPV6.fullmatch(address)
-    if match is not None:
-        clause = statements.lead_to(f"[{match[1]}]", match[2])
-    else:
-        clause = statements.lead_to(None, None) if known is None else statements.with_clause(address=known.written)
-    is_open = match is None and known is None
+    corrected = _bracket(address) or (None if known is None else known.written)
+    is_open = corrected is None
+    clause = statements.lead_to(None, None) if is_open else statements.with_clause(address=corrected)
     return correct_route(stuck.place(stuck.last.scope), route, clause, cause, action, is_open=is_open)
+
+
+def _bracket(address: str) -> str | None:
+    """Return an address with brackets around its IPv6 address, or None if it is no such address with a port."""
+    match = _BARE_IPV6.fullmatch(address)
+    if match is None or not 1 <= int(match[2]) <= 65535:
+        return None
+    try:
+        IPv6Address(match[1])
+    except AddressValueError:
+        return None
+    return f"TCP://[{match[1]}]:{match[2]}"
 
 
 def renew_route(stuck: StuckMessage) -> Remedy | None:

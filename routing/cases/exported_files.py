@@ -168,9 +168,10 @@ def _instances(parts: Sequence[FoundResultSet], top: Path, lacking: Sequence[str
     known_names, databases = _names(parts, "instance_name"), _folded_databases(parts)
     parts_by_folder = group_pairs((_folder_of(part.file), part) for part in parts)
     servers = {part.file: part.rows.server for part in parts if part.rows.server}
+    names_by_folder = group_pairs((_folder_of(file), name) for file, name in servers.items())
     for file in lacking:
         folder = _folder_of(file)
-        if file in servers and len({name for other, name in servers.items() if _folder_of(other) == folder}) > 1:
+        if file in servers and len(set(names_by_folder[folder])) > 1:
             yield file, servers[file]
             continue
         instance = find_in_folders(Path(file), known_names) or _only_name(parts_by_folder[folder])

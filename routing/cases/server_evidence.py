@@ -256,11 +256,18 @@ class ServerEvidence:
     def _engine_edition(self, instance: str) -> int | None:
         return self._properties.get(instance, {}).get("engine_edition")
 
-    def invalid_routes(self, instance: str, database: str, service: str) -> Sequence[TableRow]:
-        """Return the rows of a database's routes for a service that have an invalid address."""
+    def invalid_routes(self, instance: str, database: str, service: str, broker: str | None) -> Sequence[TableRow]:
+        """Return the rows of a database's routes for a service that have an invalid address.
+
+        ``broker`` is the broker instance of the messages, if they are bound: routes to others do not count.
+        """
         rows = self._rows_of("routes", instance, database)
-        named = (row for row in rows if row["remote_service_name"] == service)
-        return [row for row in named if row["address"] and find_address_fault(row) is not None]
+        named = (row for row in rows if row["remote_service_name"] == service and row["address"])
+        matching = (
+            row for row in named if broker is None or text.broker_id(row["broker_instance"]) in (None, broker)
+        )
+        # The mirror address may have a fault of its own.
+        return [row for row in matching if find_address_fault({**row, "mirror_address": None}) is not None]
 
     def listener(self, host: str | None) -> server_facts.AvailabilityListener | None:
         """Return the availability group listener with a host name, or None if no known listener has it."""

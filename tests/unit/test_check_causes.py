@@ -154,7 +154,12 @@ def test_an_invalid_address_gets_the_port_of_the_endpoint(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("written", "corrected"),
-    [("TCP://fe80::1:4022", "TCP://[fe80::1]:4022"), ("stock:4022", "tcp://STOCK:4022")],
+    [
+        ("TCP://fe80::1:4022", "TCP://[fe80::1]:4022"),
+        ("stock:4022", "tcp://STOCK:4022"),
+        ("TCP://2001:db8::1", "tcp://STOCK:4022"),
+        ("TCP://fe80::1:99999", "tcp://STOCK:4022"),
+    ],
 )
 def test_a_route_whose_address_is_refused_is_named(written: str, corrected: str, tmp_path: Path) -> None:
     shop(tmp_path, f"Invalid address specified: '{written}'.", 9785, routes=to_stock(written))
@@ -162,6 +167,19 @@ def test_a_route_whose_address_is_refused_is_named(written: str, corrected: str,
     remedy = check([str(tmp_path)]).groups[0].advice[0].remedy
     assert f"Route 'ToStock' of 'Orders' has the invalid address '{written}'" in remedy.cause
     assert f"ALTER ROUTE [ToStock] WITH ADDRESS = N'{corrected}';" in (remedy.statement or "")
+
+
+def test_an_invalid_route_to_another_broker_instance_is_not_corrected(tmp_path: Path) -> None:
+    routes = to_stock("stock:4022", broker_instance=GUID.format("0a0a0a0a"))
+    shop(tmp_path, routes=routes, bound=GUID.format("5c5c5c5c"))
+    target(tmp_path)
+    assert "has the invalid address" not in only_remedy(tmp_path).cause
+
+
+def test_a_faulty_mirror_address_is_no_invalid_address(tmp_path: Path) -> None:
+    shop(tmp_path, routes=to_stock("TCP://stock:4022", mirror_address="stock2"))
+    target(tmp_path)
+    assert "has the invalid address 'TCP://stock:4022'" not in only_remedy(tmp_path).cause
 
 
 def test_permissions_without_names_are_ignored(tmp_path: Path) -> None:
@@ -1190,6 +1208,14 @@ def test_dialogs_whose_messages_wait_are_no_leak(tmp_path: Path) -> None:
     counts = [{"state": "CO", "service_name": "//orders", "far_service": "//stock", "endpoints": 520}]
     whole_shop(tmp_path, rows, endpoint_counts={"Orders": counts})
     assert check([str(tmp_path)]).troubles == []
+
+
+def test_messages_wait_in_both_directions(tmp_path: Path) -> None:
+    rows = [waiting(number, "//orders") for number in range(1, 41)]
+    one = {"state": "CO", "service_name": "//orders", "far_service": "//stock", "is_initiator": 1, "endpoints": 10}
+    other = {**one, "service_name": "//stock", "far_service": "//orders", "endpoints": 520}
+    whole_shop(tmp_path, rows, endpoint_counts={"Orders": [one, other]})
+    assert [trouble.kind for trouble in check([str(tmp_path)]).troubles] == []
 
 
 @pytest.mark.parametrize(

@@ -293,7 +293,7 @@ class Check:
 
     @property
     def ends(self) -> Counter[str]:
-        """The number of messages with each end (`MessageResult.end`)."""
+        """The number of messages with each end (`MessageCase.end`)."""
         return Counter(result.case.end for result in self.results)
 
     @property

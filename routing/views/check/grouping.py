@@ -94,11 +94,11 @@ class MessageGroup:
     def _cases(self) -> Counter[MessageCase]:
         return Counter(result.case for result in self.results)
 
-    def _count(self, value: Callable[[MessageCase], T]) -> dict[T, int]:
+    def _count(self, value: Callable[[MessageCase], T]) -> Counter[T]:
         """Count the messages by a value of their cases."""
-        counts: dict[T, int] = {}
+        counts = Counter[T]()
         for case, number in self._cases.items():
-            counts[value(case)] = counts.get(value(case), 0) + number
+            counts[value(case)] += number
         return counts
 
     @cached_property
@@ -122,7 +122,7 @@ class MessageGroup:
     @property
     def status_texts(self) -> Counter[StatusText]:
         """The number of messages with each status of SQL Server, including a blank one."""
-        return Counter(self._count(lambda case: case.status_text))
+        return self._count(lambda case: case.status_text)
 
     @cached_property
     def trouble(self) -> StatusText | None:

@@ -24,7 +24,7 @@ _ORDER = (WORSE, MENDED, OTHER)
 class ChangeableResult(NamedTuple):
     """The parts of a result that a script can change: outcome (or NOT_KNOWN), reason, route, target and end.
 
-    ``end`` is that of `MessageResult.end`. ``end_instance`` is the instance of a failure after the message has
+    ``end`` is that of `MessageCase.end`. ``end_instance`` is the instance of a failure after the message has
     left its own instance.
     """
 

@@ -149,9 +149,10 @@ def of_config(config: Config, opener: TableOpener) -> ReportTables:
     places = {key: config.import_tables[key] for key in SEEN if key in config.import_tables}
     located = {key: opener.find(f"tables.{key}", place) for key, place in places.items()}
     observed = {key: opened.rows for key, opened in located.items() if opened is not None}
-    imports = config.import_tables.get("imports")
+    not_shown = tuple(sentence for key, sentence in _NOT_SHOWN.items() if key not in observed)
+    imports = config.import_tables.get("imports") if not_shown else None
     if imports is not None and opener.find("tables.imports", imports) is not None:
-        notes += tuple(sentence for key, sentence in _NOT_SHOWN.items() if key not in observed)
+        notes += not_shown
     reconciled = None if reconciliation is None else reconciliation.rows
     return ReportTables(tables, run, notes, as_read, runs, reconciled, observed)
 
