@@ -30,7 +30,7 @@ RANDOM = {"SBROUTE_RANDOM_ESTATES": "160", "SBROUTE_RANDOM_MESSAGES": "40", "SBR
 
 
 class FirstFailure:
-    """Stores the first failed test, and whether one of its own assertions failed."""
+    """Stores the first test of which an assertion failed, or else the first that failed."""
 
     def __init__(self) -> None:
         self.test = ""
@@ -38,13 +38,14 @@ class FirstFailure:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Told by pytest of every phase of every test."""
-        if self.test or not report.failed:
+        if self.is_assertion or not report.failed:
             return
         crash = getattr(report.longrepr, "reprcrash", None)
-        self.test = report.nodeid.rpartition("/")[2]
         self.is_assertion = report.when == "call" and str(getattr(crash, "message", "")).startswith(
             ("AssertionError", "assert ", "Failed: DID NOT RAISE")
         )
+        if self.is_assertion or not self.test:
+            self.test = report.nodeid.rpartition("/")[2]
 
 
 def run_tests(copy: Path, selection: Sequence[str]) -> tuple[FirstFailure, int, str]:
@@ -55,7 +56,8 @@ def run_tests(copy: Path, selection: Sequence[str]) -> tuple[FirstFailure, int, 
     if "pyspark" in sys.modules:
         _forget_what_is_cached()
     first, printed = FirstFailure(), io.StringIO()
-    options = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "--rootdir", str(copy), *selection]
+    # The mutant may crash some tests before another one sees its wrong answer.
+    options = ["--maxfail=5", "-q", "--tb=short", "-p", "no:cacheprovider", "--rootdir", str(copy), *selection]
     with contextlib.redirect_stdout(printed):
         status = int(pytest.main(options, plugins=[first]))
     tested = Path(str(sys.modules["routing"].__file__)).resolve()
