@@ -259,7 +259,7 @@ MUTANTS = (
         "step 4, D2",
         "2.4: where one is pending, the search goes on",
         "if step_.number is MatchingStep.ROUTE_REQUEST:",
-        "if step_.number is MatchingStep.ROUTE_REQUEST and len(found) == 1:",
+        "if step_.number is MatchingStep.ROUTE_REQUEST and len(routes_by_step) > 1:",
     ),
     in_rules(
         "matching",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from routing.rules.estate import SqlInstance, own_addresses
-from routing.rules.network import EstateNetwork
+from routing.rules.network import EstateNetwork, ServiceAddress
+from routing.rules.requesting import ConversationEndpoint, RouteRequest
 
 KNOWN = {
     "BOX": ["tcp://box:4022", "tcp://box.example:4022"],
@@ -50,3 +51,22 @@ def test_instances_at_an_address(name: str) -> None:
     here, address, expected = OWNERS[name]
     owners = NETWORK.owners(address, NETWORK.instances[here])
     assert [owner.name for owner in owners] == expected
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "stops"),
+    [
+        pytest.param(ConversationEndpoint("c", True), True, id="the endpoint of the request"),
+        pytest.param(ConversationEndpoint("c", False), False, id="the other role of its conversation"),
+        pytest.param(ConversationEndpoint("d", True), False, id="another conversation"),
+        pytest.param(None, False, id="an unknown endpoint"),
+    ],
+)
+def test_only_its_own_endpoint_waits_for_a_pending_request(
+    endpoint: ConversationEndpoint | None, *, stops: bool
+) -> None:
+    hub = SqlInstance("hub")
+    request = RouteRequest(5, "m", endpoint=ConversationEndpoint("c", True))
+    network = EstateNetwork({"hub": hub}, {("hub", "Orders", "//Ship"): [request]})
+    ship = ServiceAddress("//Ship", None, holds_address=False)
+    assert network.is_requested(hub, "Orders", ship, 9, endpoint) == (stops, None)
