@@ -420,10 +420,9 @@ def mend_sender(status: ReportedStatus) -> Remedy:
     """Advise TRUSTWORTHY within one instance, or another owner of the target's database if it has lost its own."""
     place = status.find_target()
     if status.trouble is StatusTrouble.NOT_TRUSTED:
-        shown = server_remedies.trust_initiator(status, place, _UNTRUSTED)
-    else:
-        shown = None if place is None else own_database(status.server, place)
-    return shown or say_at_target(status)
+        return server_remedies.trust_initiator(status, place, _UNTRUSTED) or say_at_target(status)
+    owned = None if place is None else own_database(status.server, place)
+    return owned or say_at_target(status)
 
 
 def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:
