@@ -79,14 +79,14 @@ def find_client(*services: str | None) -> LibraryClient | None:
 
 
 def drop_first(client: LibraryClient) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
-    """Return the actions for a client whose service is gone, and what to drop before its dialogs end."""
+    """Return the actions if the service of a client is gone, and what to drop before its dialogs end."""
     if client.library == _NOTIFICATIONS:
         return (CLIENT_ACTION,), ()
     return _ACTIONS[client.library], tuple(_drop(client, None))[:1]
 
 
 def find_left(server: ServerEvidence, open_states: Collection[str], over_states: Collection[str]) -> LeftClients:
-    """Return the objects of clients in each database, except those whose queue a program waits at."""
+    """Return the objects of clients in each database, unless a program waits at their queue."""
     left: dict[tuple[RemedyPlace, LibraryClient], LeftObjects] = defaultdict(LeftObjects)
     live = set()
     for (instance, database), queue in server.list_queues():

@@ -136,7 +136,7 @@ def open_key(server: ServerEvidence, place: RemedyPlace, entry: TroubleEntry) ->
 
 
 def own_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
-    """Return ALTER AUTHORIZATION for a database whose owner is not a login of the instance."""
+    """Return ALTER AUTHORIZATION for a database if its owner is not a login of the instance."""
     facts = server.database(place.instance, place.database)
     if facts is None or not facts.has_lost_owner:
         return None

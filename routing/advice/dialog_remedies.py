@@ -27,6 +27,7 @@ _RENEW_THERE = (
     " here for the same user."
 )
 _PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
+_DBO = 1
 _ALTERED: Mapping[int, tuple[str, str, str]] = {
     9733: (
         "has no private key",
@@ -53,7 +54,7 @@ _OWNER_RISK = "The holder of that private key can then act as this user."
 
 
 def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
-    """Advise on the certificates of a dialog's users, with those that were exported."""
+    """Advise on the certificates of a dialog's users, by those in the export."""
     exported = _alter(status) or _name_invalid(status) or _give_to_user(status)
     if exported is not None:
         return exported
@@ -146,7 +147,7 @@ def _give_to_user(status: ReportedStatus) -> Remedy | None:
     owned = [
         certificate
         for certificate in _copies(status)
-        if certificate.user_name == "dbo" or certificate.principal_id == 1
+        if certificate.user_name == "dbo" or certificate.principal_id == _DBO
     ]
     pasted = statements.identifier(user)
     if not owned:

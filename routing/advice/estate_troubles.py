@@ -34,12 +34,14 @@ _WITHOUT_CONNECT = re.compile(r"login '([^']+)' does not have CONNECT permission
 _OF_KEY = re.compile(r"master key in the database '([^']+)'")
 _NOTIFICATIONS = (
     (
-        *(("-8490", "-8470"), TroubleKind.CLIENTS_GONE),
+        ("-8490", "-8470"),
+        TroubleKind.CLIENTS_GONE,
         "to clients that have ended, whose services no longer exist",
         "No message is lost that anybody waits for, and these dialogs have ended: do not create the services.",
     ),
     (
-        *(("-8494",), TroubleKind.LOGIN_REFUSED),
+        ("-8494",),
+        TroubleKind.LOGIN_REFUSED,
         "to services to which it has no permission to send",
         "Let the user of the query own the service, or run GRANT SEND ON SERVICE::[<service>] TO [guest].",
     ),
@@ -148,16 +150,16 @@ def _endpoint_troubles(server: ServerEvidence, left: LeftClients) -> Iterator[Es
         if counted.state == IN_ERROR or (place, find_client(counted.service, counted.far_service)) not in left
     ]
     opened = (((place, _pair(counted)), counted) for place, counted in placed if counted.state in _OPEN)
-    open_sides = {}
+    open_roles = {}
     for (place, pair), pair_counts in group_pairs(opened).items():
         # Both ends of a dialog may be in one database.
-        sides = group_pairs((_side(counted), counted) for counted in pair_counts)
-        most = max(sides.values(), key=_sum)
-        lanes = {(one.instance, one.database, one.far_service or "") for one in most}
-        waiting = sum(server.count_waiting(*lane) for lane in lanes)
+        by_role = group_pairs((_role(counted), counted) for counted in pair_counts)
+        most = max(by_role.values(), key=_sum)
+        senders = {(one.instance, one.database, one.far_service or "") for one in most}
+        waiting = sum(server.count_waiting(*sender) for sender in senders)
         # Dialogs with a message that waits are open because of it.
         if _sum(most) - waiting >= MANY_OPEN:
-            open_sides[place, pair] = _side(most[0])
+            open_roles[place, pair] = _role(most[0])
             yield _report_open_dialogs(place, most)
     for place, counts in group_pairs(pair for pair in placed if pair[1].state == IN_ERROR).items():
         yield _in_error(server, place, counts)
@@ -166,7 +168,7 @@ def _endpoint_troubles(server: ServerEvidence, left: LeftClients) -> Iterator[Es
         for place, counted in placed
         # The other ends of open dialogs are over when the program there ends them.
         if counted.state in _OVER
-        and (counted.state == CLOSED or open_sides.get((place, _pair(counted)), _side(counted)) == _side(counted))
+        and (counted.state == CLOSED or open_roles.get((place, _pair(counted)), _role(counted)) == _role(counted))
     )
     for place, counts in group_pairs(over).items():
         if _sum(counts) >= MANY:
@@ -174,10 +176,12 @@ def _endpoint_troubles(server: ServerEvidence, left: LeftClients) -> Iterator[Es
 
 
 def _pair(counted: EndpointCount) -> frozenset[str | None]:
+    """Return the two services of dialogs, the same for both ends."""
     return frozenset((counted.service, counted.far_service))
 
 
-def _side(counted: EndpointCount) -> bool | str | None:
+def _role(counted: EndpointCount) -> bool | str | None:
+    """Return which end of their dialogs endpoints are: is_initiator, or their service if that is unknown."""
     return counted.service if counted.is_initiator is None else counted.is_initiator
 
 
@@ -339,7 +343,7 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
 
 
 def _refused_notifications(server: ServerEvidence) -> Iterator[EstateTrouble]:
-    """Yield the instances with query notifications in their error log whose service is gone, or refuses them."""
+    """Yield the instances that could not send query notifications, by their error log."""
     for instance in server.logging_instances:
         lines = server.log_lines(instance, "query notification dialog")
         for codes, kind, sent_to, action in _NOTIFICATIONS:

@@ -34,12 +34,14 @@ _NO_ACCESS = ("is not able to access the database", "is not trusted")
 _NO_USER, _NO_PROCEDURE = "Cannot execute as the user", "Could not find stored procedure"
 _DROPPED = "DROPPED"
 _ACTIVATED, _NOTIFIED, _INACTIVE, _RECEIVING = "activated proc", "NOTIFIED", "INACTIVE", "RECEIVES_OCCURRING"
-_OUTSIDE = "externalactivator"
+_ACTIVATOR = "externalactivator"
 _BY_NOTIFICATION = (
     "If an event notification of QUEUE_ACTIVATION starts its program, leave the activation off, and look at the"
     " program that receives the notifications."
 )
-_LEAVES = "A procedure that uses another database needs a signature with a certificate, or TRUSTWORTHY here."
+_OTHER_DATABASE = (
+    "A procedure that uses another database needs a signature with a certificate, or TRUSTWORTHY here."
+)
 MANY_MESSAGES = 100_000
 """So many messages in a queue that is read are worth a look."""
 
@@ -115,12 +117,12 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
 
 
 def _start_activator(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, holds: str) -> Remedy | None:
-    """Advise on a queue whose readers a program outside starts, by event notifications of QUEUE_ACTIVATION."""
+    """Advise on a queue if the External Activator starts its readers, by event notifications."""
     queues = (other for unit, other in server.list_queues() if unit == target)
-    watched = [name for other in queues for name in (other.name, *other.services) if _OUTSIDE in collated(name)]
+    watched = [name for other in queues for name in (other.name, *other.services) if _ACTIVATOR in collated(name)]
     if not watched:
         return None
-    is_own = any(_OUTSIDE in collated(name) for name in (queue.name, *queue.services))
+    is_own = any(_ACTIVATOR in collated(name) for name in (queue.name, *queue.services))
     reader = "its program does not read them" if is_own else "the program that it should start does not read them"
     cause = f"{holds}. {named(watched[0])} belongs to the External Activator of Service Broker, and {reader}."
     actions = (
@@ -145,7 +147,7 @@ def _start_mail(target: RemedyPlace, queue: QueueFacts) -> Remedy:
 
 
 def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, holds: str) -> Remedy | None:
-    """Return the remedy for a queue whose activation is on and starts nothing that receives."""
+    """Return the remedy for a queue if its activation is on, but starts nothing that receives."""
     procedure = named(queue.activation)
     if queue.max_readers == 0:
         cause = f"{holds}, and its activation may start no reader: MAX_QUEUE_READERS is 0."
@@ -171,7 +173,7 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
         actions = (
             quote_log(target.instance, lines[0]),
             *(
-                (f"Give {procedure}{runs_as} the permission that is missing.", _LEAVES)
+                (f"Give {procedure}{runs_as} the permission that is missing.", _OTHER_DATABASE)
                 if any(words in lines[0] for words in ("permission", "denied"))
                 else (f"Correct the code of {procedure}{runs_as}, or what it uses: the line says why it fails.",)
             ),

@@ -1,8 +1,8 @@
-"""Define remedies (cause, actions, T-SQL with its place, risk and confidence), and troubles that need one."""
+"""Define remedies, with cause, actions, T-SQL, place, risk and confidence. Define troubles that need a remedy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -15,14 +15,19 @@ from routing.render.phrases import named
 from routing.terms import JsonObject, Word
 
 # The words of statements that an instance refuses. Actions with the word of a pair are about such a statement.
-_NOT_ON_MANAGED = {
-    **dict.fromkeys(("CREATE ENDPOINT", "ALTER ENDPOINT"), "endpoint"),
-    **dict.fromkeys(
-        ("REMOTE SERVICE BINDING", "ENABLE_BROKER", "DISABLE_BROKER", "MIRROR_ADDRESS", "N'TRANSPORT'")
-    ),
+_NOT_ON_MANAGED: Mapping[str, str | None] = {
+    "CREATE ENDPOINT": "endpoint",
+    "ALTER ENDPOINT": "endpoint",
+    "REMOTE SERVICE BINDING": None,
+    "ENABLE_BROKER": None,
+    "DISABLE_BROKER": None,
+    "MIRROR_ADDRESS": None,
+    "N'TRANSPORT'": None,
 }
-_NOT_ON_RDS = {
-    **dict.fromkeys(("CREATE ENDPOINT", "ALTER ENDPOINT", "ENDPOINT::"), "endpoint"),
+_NOT_ON_RDS: Mapping[str, str | None] = {
+    "CREATE ENDPOINT": "endpoint",
+    "ALTER ENDPOINT": "endpoint",
+    "ENDPOINT::": "endpoint",
     "TRUSTWORTHY": "TRUSTWORTHY",
     "TO [sa]": "such as sa",
 }
@@ -267,9 +272,9 @@ def withhold_refused(server: ServerEvidence, remedy: Remedy) -> Remedy:
         words = [word for statement_words, word in refused.items() if statement_words in statement]
         if is_of_kind(remedy.instance) and words:
             note = f"{named(remedy.instance)} is {kind}, which does not support a statement for it."
-            kept = [each for each in remedy.actions if not any(word and word in each for word in words)]
+            others = [action for action in remedy.actions if not any(word and word in action for word in words)]
             alone = [_ALONE] if refused is _NOT_ON_RDS and "endpoint" in words else []
-            actions = (note, *alone, *kept)
+            actions = (note, *alone, *others)
             return replace(remedy, actions=actions, statement=None, is_complete=False, risk=None)
     is_change = any(words in statement for words in _CHANGES)
     altered = remedy.altered

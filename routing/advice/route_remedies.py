@@ -55,8 +55,8 @@ def correct_invalid(stuck: StuckMessage) -> Remedy | None:
     )
     action = "Correct it: the form is TCP://HOST:PORT, with an IPv6 address in brackets."
     target = stuck.target()
-    known = None if target is None else stuck.address_of(target)
-    corrected = _bracket(address) or (None if known is None else known.written)
+    of_target = None if target is None else stuck.address_of(target)
+    corrected = _bracket(address) or (None if of_target is None else of_target.written)
     is_open = corrected is None
     clause = statements.lead_to(None, None) if is_open else statements.with_clause(address=corrected)
     return correct_route(stuck.place(stuck.last.scope), route, clause, cause, action, is_open=is_open)

@@ -1,4 +1,4 @@
-"""Advise on the permission SEND of the user who sends in the target's database."""
+"""Advise on the permission SEND in the target's database, for the user who sends."""
 
 from __future__ import annotations
 
@@ -79,15 +79,16 @@ def _install_copy(
 ) -> Remedy | None:
     """Advise CREATE CERTIFICATE FROM FILE if the target's database lacks the sender's certificate."""
     place = target.instance, target.database or ""
-    own = [one for one in server.certificates(sender.instance, sender.database or "") if one.has_private_key]
-    if len(own) != 1 or own[0].subject is None or not server.was_exported("certificates", *place):
+    usable = [one for one in server.certificates(sender.instance, sender.database or "") if one.has_private_key]
+    if len(usable) != 1 or usable[0].subject is None or not server.was_exported("certificates", *place):
         return None
-    if any(copy.is_copy_of(own[0]) for copy in server.certificates(*place)):
+    certificate = usable[0]
+    if any(copy.is_copy_of(certificate) for copy in server.certificates(*place)):
         return None
-    name, users = statements.identifier(own[0].name), [one for one in senders if one != EVERYBODY]
+    name, users = statements.identifier(certificate.name), [one for one in senders if one != EVERYBODY]
     cause = (
-        f"{named(target.database)} of {named(target.instance)} has no copy of {named(own[0].name)}, the sender's"
-        " certificate: the target throws the messages away."
+        f"{named(target.database)} of {named(target.instance)} has no copy of {named(certificate.name)},"
+        " the sender's certificate: the target throws the messages away."
     )
     actions = (
         f"In {named(sender.database)} of {named(sender.instance)}, run BACKUP CERTIFICATE … TO FILE.",

@@ -512,7 +512,7 @@ def leave_secondary(status: ReportedStatus, place: RemedyPlace) -> Remedy | None
 
 
 def _leave_database(place: RemedyPlace, use: UsedRoute) -> Remedy:
-    """Advise to lead messages for a secondary replica to the listener of its group, whose name is not known."""
+    """Advise to lead messages for a secondary replica to the listener of its group. Its name is not known."""
     _, address, _, sender, route = use
     cause = (
         f"{named(place.database)} of {named(place.instance)} is a secondary replica of an availability group,"

@@ -148,34 +148,29 @@ def _end_dialogs(status: ReportedStatus) -> Remedy:
 
 
 ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
-    **dict.fromkeys(
-        (StatusTrouble.SENDER_BROKER_OFF, StatusTrouble.MSDB_BROKER_OFF), connection_advice.enable_own_broker
-    ),
+    StatusTrouble.SENDER_BROKER_OFF: connection_advice.enable_own_broker,
+    StatusTrouble.MSDB_BROKER_OFF: connection_advice.enable_own_broker,
     StatusTrouble.PASSING: connection_advice.wait,
     StatusTrouble.TARGET_DATABASE_CLOSED: connection_advice.open_target,
     StatusTrouble.NOT_TAKEN_THERE: connection_advice.look_at_target,
     StatusTrouble.NO_ENDPOINT: connection_advice.create_endpoint,
     StatusTrouble.BAD_ADDRESS: connection_advice.correct_address,
-    **dict.fromkeys(
-        (StatusTrouble.NAME_NOT_RESOLVED, StatusTrouble.NETWORK_FAILS), connection_advice.mend_connection
-    ),
+    StatusTrouble.NAME_NOT_RESOLVED: connection_advice.mend_connection,
+    StatusTrouble.NETWORK_FAILS: connection_advice.mend_connection,
     StatusTrouble.NOTHING_LISTENS: connection_advice.start_listening,
-    **dict.fromkeys(
-        (StatusTrouble.CLOSED_BY_OTHER_SIDE, StatusTrouble.HANDSHAKE_FAILED), connection_advice.mend_endpoints
-    ),
+    StatusTrouble.CLOSED_BY_OTHER_SIDE: connection_advice.mend_endpoints,
+    StatusTrouble.HANDSHAKE_FAILED: connection_advice.mend_endpoints,
     StatusTrouble.NO_CONNECT: connection_advice.grant_connect,
-    **dict.fromkeys(
-        (StatusTrouble.CERTIFICATE_NOT_YET_VALID, StatusTrouble.CERTIFICATE_EXPIRED),
-        connection_advice.renew_certificate,
-    ),
+    StatusTrouble.CERTIFICATE_NOT_YET_VALID: connection_advice.renew_certificate,
+    StatusTrouble.CERTIFICATE_EXPIRED: connection_advice.renew_certificate,
     StatusTrouble.NO_DIALOG_CERTIFICATE: dialog_remedies.renew_dialog_certificate,
     StatusTrouble.NO_ENDPOINT_CERTIFICATE: connection_advice.renew_endpoint_certificate,
     StatusTrouble.NO_BINDING: dialog_remedies.bind_user,
     StatusTrouble.OWNER_NOT_VALID: connection_advice.give_owner,
-    **dict.fromkeys((StatusTrouble.USER_NOT_VALID, StatusTrouble.NOT_TRUSTED), connection_advice.mend_sender),
-    **dict.fromkeys(
-        (StatusTrouble.MASTER_KEY_CLOSED, StatusTrouble.NO_SESSION_KEY), connection_advice.open_master_key
-    ),
+    StatusTrouble.USER_NOT_VALID: connection_advice.mend_sender,
+    StatusTrouble.NOT_TRUSTED: connection_advice.mend_sender,
+    StatusTrouble.MASTER_KEY_CLOSED: connection_advice.open_master_key,
+    StatusTrouble.NO_SESSION_KEY: connection_advice.open_master_key,
     StatusTrouble.NO_PERMISSION: grant_send,
     StatusTrouble.NO_ACCESS: grant_access,
     StatusTrouble.QUEUE_OFF: connection_advice.turn_queue_on,

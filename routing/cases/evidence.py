@@ -366,8 +366,8 @@ def _of_exports(
     )
     server = collect_evidence(export.rows, covered.units, rows["dialogs"], covered.rows.get("endpoint_counts", ()))
     rows["instances"] = _without_listeners(rows["instances"], server)
-    queue, spots = (covered.queue, covered.without_endpoint), spots_of_export(export.rows)
-    return FileEvidence(rows, *queue, views, log, spots, server=server)
+    spots = spots_of_export(export.rows)
+    return FileEvidence(rows, covered.queue, covered.without_endpoint, views, log, spots, server=server)
 
 
 def _without_listeners(rows: Sequence[TableRow], server: ServerEvidence) -> list[TableRow]:

@@ -342,8 +342,8 @@ class _InstanceMessages:
         self._judge.find_openers((one, self._dialogs.of(one)) for one in messages if self._is_listed(one))
 
     def judge(self, row: TableRow, queued: TableRow) -> MessageResult:
-        ends = self._dialogs.ends_of(self.name, row["database_name"])[row["is_initiator"]]
-        dialog = ends.get(text.fold(row["conversation_id"]), NO_DIALOG)
+        folded_id = text.fold(row["conversation_id"])
+        dialog = self._dialogs.find(self.name, row["database_name"], folded_id, row["is_initiator"])
         alike = *_ADDRESS(row), *_OTHERS(row), *_STATUS(queued), id(dialog)
         case = self._shared.get(alike)
         if case is None:

@@ -337,9 +337,10 @@ class ServerEvidence:
         return dict.fromkeys(row["instance_name"] for row in self.rows.get("error_log", ())).keys()
 
     def dropped(self, instance: str, conversations: Collection[str]) -> Sequence[server_facts.DroppedMessage]:
-        """Return the messages of some conversations that an instance threw away, by its events."""
-        folded_ids = set(map(text.fold, conversations))
-        return [drop for drop in self._dropped.get(instance, ()) if text.fold(drop.conversation_id) in folded_ids]
+        """Return the messages of conversations, by folded ids, that an instance threw away, by its events."""
+        return [
+            drop for drop in self._dropped.get(instance, ()) if text.fold(drop.conversation_id) in conversations
+        ]
 
     @cached_property
     def _dropped(self) -> Mapping[str, Sequence[server_facts.DroppedMessage]]:

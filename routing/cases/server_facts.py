@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from operator import itemgetter
 from typing import NamedTuple
 
 from routing.importing.catalog.evidence_views import EVIDENCE_VIEWS
@@ -18,16 +17,6 @@ TELLS = {view.name: (view.purpose, view.permission) for view in EVIDENCE_VIEWS}
 """The content of each view other than routing, and the permission that its export needs."""
 _OWN_OWNER = "0x01"
 _EVERY_PART = "every part"
-# The columns of the facts below, in their order.
-_OF_QUEUE = itemgetter(
-    *("schema_name", "name", "is_receive_enabled", "is_enqueue_enabled", "activation_procedure"),
-    *("is_activation_enabled", "messages", "tasks_waiting", "service_names", "max_readers", "execute_as_name"),
-    *("is_retention_enabled", "monitor_state"),
-)
-_OF_COUNT = itemgetter(
-    *("instance_name", "database_name", "state", "service_name", "far_service", "is_initiator", "endpoints")
-)
-_OF_CERTIFICATE = itemgetter("name", "certificate_id", "subject", "user_name", "start_date", "expiry_date")
 # No permission: on an object, in a database, for a server's state, to open a database.
 _DENIED = (229, 262, 297, 300, 916)
 
@@ -129,7 +118,21 @@ class QueueFacts(NamedTuple):
     @classmethod
     def of_row(cls, row: TableRow) -> QueueFacts:
         """Read a row of ``queues``."""
-        return cls(*_OF_QUEUE(row))._replace(services=tuple(row["service_names"] or ()))
+        return cls(
+            row["schema_name"],
+            row["name"],
+            row["is_receive_enabled"],
+            row["is_enqueue_enabled"],
+            row["activation_procedure"],
+            row["is_activation_enabled"],
+            row["messages"],
+            row["tasks_waiting"],
+            tuple(row["service_names"] or ()),
+            row["max_readers"],
+            row["execute_as_name"],
+            row["is_retention_enabled"],
+            row["monitor_state"],
+        )
 
 
 class EndpointCount(NamedTuple):
@@ -146,7 +149,8 @@ class EndpointCount(NamedTuple):
     @classmethod
     def of_row(cls, row: TableRow) -> EndpointCount:
         """Read a row of ``endpoint_counts``."""
-        return cls(*_OF_COUNT(row))
+        place = row["instance_name"], row["database_name"], row["state"], row["service_name"]
+        return cls(*place, row["far_service"], row["is_initiator"], row["endpoints"])
 
 
 class CertificateFacts(NamedTuple):
@@ -165,8 +169,16 @@ class CertificateFacts(NamedTuple):
     def of_row(cls, row: TableRow) -> CertificateFacts:
         """Read a row of sys.certificates with its user."""
         kind = row["pvt_key_encryption_type_desc"]
-        has_key = None if kind is None else kind != "NO_PRIVATE_KEY"
-        return cls._make((*_OF_CERTIFICATE(row), has_key, row["principal_id"]))
+        return cls(
+            row["name"],
+            row["certificate_id"],
+            row["subject"],
+            row["user_name"],
+            row["start_date"],
+            row["expiry_date"],
+            None if kind is None else kind != "NO_PRIVATE_KEY",
+            row["principal_id"],
+        )
 
     def has_expired(self, now: datetime) -> bool:
         """Return True if its last day is before a time."""

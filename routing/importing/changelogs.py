@@ -125,6 +125,9 @@ class Changelogs:
     left_out: list[PurePosixPath] = field(default_factory=list)
 
 
+_EXCLUDING = ("ignore", "dbms")
+_NOWHERE = PurePosixPath("/")
+"""Stands for an included file that is not in the folder."""
 _Included = tuple[PurePosixPath, Mapping[str, str]]
 """A file or folder that a changelog includes, with the values of what selects it."""
 
@@ -157,16 +160,12 @@ def read_changelogs(folder: Path, scripts: Sequence[PurePosixPath]) -> Changelog
             done.order[path] = len(done.order)
             if shown := " ".join(f"{name} {selectors[name]}" for name in selectors if name not in _EXCLUDING):
                 done.conditions[path] = shown
-        waiting += reversed([(below, {**selectors, **own}) for below, own in included.get(path, [])])
+        waiting += reversed([(below, {**selectors, **further}) for below, further in included.get(path, [])])
     done.order = {path: place for path, place in done.order.items() if path not in texts}
     folders = {path.parent for path in done.order}
     not_run.update(path for path in scripts if path.parent in folders and _NOWHERE not in inner)
     done.left_out = [path for path in scripts if path in not_run and path not in done.order]
     return done
-
-
-_NOWHERE = PurePosixPath("/")
-_EXCLUDING = ("ignore", "dbms")
 
 
 def _find_included(
@@ -194,5 +193,5 @@ def _find_files(
         name = PurePosixPath(written)
         shorter = [name.relative_to(above) for above in name.parents][::-1]
         places = [*(above / name for above in changelog.parents), *shorter] if written else []
-        found = next((path for path in map(PurePosixPath, map(normpath, places)) if path in files), _NOWHERE)
-        yield from (file for file in files.get(found, [_NOWHERE]) if file != changelog)
+        included = next((path for path in map(PurePosixPath, map(normpath, places)) if path in files), _NOWHERE)
+        yield from (file for file in files.get(included, [_NOWHERE]) if file != changelog)

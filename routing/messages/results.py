@@ -171,10 +171,10 @@ def resolved_routes(plan: RoutePlan, *, has_attempts: bool = False) -> DataFrame
 def decide(
     plan: RoutePlan, chosen: DataFrame, *, has_attempts: bool = False
 ) -> tuple[DataFrame, dict[str, Column]]:
-    """Return the chosen messages, and the values of `VERDICT_COLUMNS` for them. ``has_attempts`` as for all rows.
+    """Return the chosen messages, and the values of `VERDICT_COLUMNS` for them.
 
     A message's own facts override the plan's choice: its hops, its request for a route, and first of all the end
-    of its dialog. Impossible cases are left out.
+    of its dialog. Impossible cases are left out. ``has_attempts`` is as in `resolved_routes`.
     """
     uses, requests = plan.uses, plan.requests
     has_transport = plan.source.lookups.checked.has_transport
@@ -213,8 +213,8 @@ def cut(chosen: DataFrame) -> DataFrame:
 
     Java does not compile a method of more than 8,000 bytes, and Spark creates one for all work on a row. It starts
     another only if the next step names every existing column, which no select does. Turning one column into rows,
-    one for each message, has no other effect. It is the choice, so that Spark evaluates no condition on a decision
-    before this step, where it would repeat the code of the choice for each of its columns.
+    one for each message, has no other effect. That column is the choice. Otherwise Spark evaluates conditions on a
+    decision before this step, and repeats the code of the choice for each of its columns.
     """
     other_columns = tuple(name for name in chosen.columns if name != "choice")
     return chosen.unpivot(other_columns, "choice", "_name", "choice").drop("_name")

@@ -71,8 +71,12 @@ class KnownDialogs:
 
     def of(self, message: RoutedMessage) -> DialogFacts:
         """Return the dialog of a message. An unknown dialog has no facts."""
-        ends = self.ends_of(message.instance, message.database)[message.is_initiator]
-        return ends.get(message.conversation_id or "", NO_DIALOG)
+        folded_id = message.conversation_id or ""
+        return self.find(message.instance, message.database, folded_id, message.is_initiator)
+
+    def find(self, instance: str, database: str | None, folded_id: str, is_initiator: bool) -> DialogFacts:
+        """Return the dialog at one end of a conversation, as `of` does."""
+        return self.ends_of(instance, database)[is_initiator].get(folded_id, NO_DIALOG)
 
 
 # Open requests for routes (rule book, section 5): take all messages that ask, in their order.

@@ -160,8 +160,8 @@ def plain_guids(cells: Sequence[object]) -> list[str | None] | None:
     if len(texts) + cells.count(None) < len(cells) or not all(map(_PLAIN_GUID, texts)):
         return None
     # Texts in lower case are already shared in memory.
-    known = cast("Sequence[str | None]", cells)
-    return [cell if cell is None or (folded := cell.lower()) == cell else folded for cell in known]
+    guids = cast("Sequence[str | None]", cells)
+    return [guid if guid is None or (folded := guid.lower()) == guid else folded for guid in guids]
 
 
 def _integer(cell: object) -> int:

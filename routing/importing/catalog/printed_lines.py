@@ -138,7 +138,8 @@ def find_error(line: str) -> str | None:
 class ConnectionMark(NamedTuple):
     """A line that names the server of the next result sets: by a label, an announcement, a heading or a caption.
 
-    ``name`` is the server of a label as it is written, and ``rest`` the text behind it.
+    ``kind`` is the label in lower case, `HEADING`, `CAPTION` or the sign of an announcement. ``words`` may name
+    the server. ``name`` is the server of a label as it is written, and ``rest`` the text behind it.
     """
 
     kind: str

@@ -150,8 +150,8 @@ class _TextReader:
         elif was_error and not has_width:
             # The error's own text.
             pass
-        elif (mark := printed.find_database(text)) is not None and self._is_printed_line(cells):
-            self._leave(mark)
+        elif (database := printed.find_database(text)) is not None and self._is_printed_line(cells):
+            self._leave(database)
         elif printed.is_remark(text, may_be_row=has_width or is_cell):
             self._check_count(number, printed.find_count(text))
             self._end_printed()
