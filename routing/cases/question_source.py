@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from routing.arguments import checked
@@ -37,7 +38,6 @@ from routing.engines.traffic_tables import TrafficTable, open_traffic
 from routing.importing.import_faults import latest_time
 from routing.plan.checked_inputs import instances_of
 from routing.rules import text
-from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.rules.text import printed_guid
 from routing.rules.timeline import micros_of
 from routing.schemas import DIALOGS, INPUTS, KEPT, MESSAGES, SETTINGS, TABLES
@@ -45,7 +45,7 @@ from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import read_each
 from routing.tables.row_faults import findings, refuse_faults
 from routing.tables.table_columns import COUNT, Filter, Table, TableColumns, joined
-from routing.terms import BROKER_CONFIGURATION_SERVICE, EVENT_SOURCES, ReadRow
+from routing.terms import EVENT_SOURCES, ReadRow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,9 +60,9 @@ _OF_A_DIALOG = [name for name in DIALOGS.names if name not in ("conversation_gro
 _ADDRESSES = ("instance_name", "address", "mirror_address")
 
 
-def _list_addresses(read_routes: Callable[[], TableColumns]) -> Iterator[tuple[str, str | None]]:
+def _list_addresses(routes: TableColumns) -> Iterator[tuple[str, str | None]]:
     """Yield the addresses and mirror addresses of routes, which are read when the first one is wanted."""
-    for instance_name, *addresses in read_routes().rows(*_ADDRESSES):
+    for instance_name, *addresses in routes.rows(*_ADDRESSES):
         yield from ((instance_name, address) for address in addresses)
 
 
@@ -131,63 +131,21 @@ class ExplainSource:
         refuse_faults(near)
         return near
 
-    def read_other_instances(self, instance_name: str) -> dict[str, SqlInstance]:
-        """Return all instances except one, with the routes and services for requests that arrive there.
-
-        An instance with a faulty row keeps only its own row, so the explanation continues.
-        """
-        only: dict[str, Filter] = {
-            "services": {"name": [BROKER_CONFIGURATION_SERVICE]},
-            "routes": {"database_name": [ARRIVALS]},
-        }
-        return instances_of(self._read_others(instance_name, only))
-
-    def read_remedy_facts(self, near: Mapping[str, TableColumns], row: ReadRow) -> RemedyFacts:
-        """Read the facts for a message's remedy. ``near`` comes from `read_near` for the message.
-
-        Another instance with a faulty row keeps only its own row.
-        """
-        instance_name, services = row["instance_name"], {row["to_service_name"]}
-        other_columns = self._read_others(instance_name, {"routes": {"database_name": [ARRIVALS]}})
-        searched = {text.empty_as_null(row["database_name"]) or ARRIVALS, ARRIVALS}
-        own_columns = {**near, "routes": near["routes"].naming("database_name", searched)}
-        fact_columns = {key: joined(own_columns[key], columns) for key, columns in other_columns.items()}
-        in_routes = _list_addresses(lambda: self.tables["routes"].rows(_ADDRESSES))
-        return self._describe_facts(fact_columns, services, own_columns["routes"], in_routes)
-
     def read_estate(self, near: Mapping[str, TableColumns], instance_name: str) -> dict[str, TableColumns]:
         """Read the whole configuration. ``near`` has the rows of a message's instance.
 
-        Another instance with a faulty row keeps only its own row.
+        Another instance with a faulty row keeps only its own row, so the explanation continues.
         """
-        other_columns = self._read_others(instance_name, {}, SETTINGS)
-        return {key: joined(near[key], columns) for key, columns in other_columns.items()}
+        columns = self._read_each(SETTINGS, lambda key: self.tables[key].rows())
+        return {
+            key: joined(near[key], others) for key, others in _leave_out_faults(columns, instance_name).items()
+        }
 
-    def _read_others(
-        self,
-        instance_name: str,
-        only: Mapping[str, Filter],
-        keys: Iterable[str] = ("instances", "databases", "services", "routes"),
-    ) -> dict[str, TableColumns]:
-        """Read rows of all instances but one. An instance with a faulty row keeps only its own row."""
-        columns = self._read_each(keys, lambda key: self.tables[key].rows(only=only.get(key, {})))
-        return _leave_out_faults(columns, instance_name)
-
-    def describe_path_facts(self, settings: Mapping[str, TableColumns], services: Collection[str]) -> RemedyFacts:
-        """Return the facts for remedies on a message's path. ``settings`` are the whole configuration."""
-        in_routes = _list_addresses(lambda: settings["routes"])
-        return self._describe_facts(settings, services, settings["routes"], in_routes)
-
-    def _describe_facts(
-        self,
-        columns: Mapping[str, TableColumns],
-        services: Collection[str],
-        routes: TableColumns,
-        in_routes: Iterable[tuple[str, str | None]],
-    ) -> RemedyFacts:
-        """Return the facts. ``routes`` are the routes with service names that a remedy may correct."""
-        spellings = find_spellings(routes.values["remote_service_name"], services)
-        return RemedyFacts.of_columns(columns, services, self._services_in_use(spellings), in_routes)
+    def describe_facts(self, settings: Mapping[str, TableColumns], services: Collection[str]) -> RemedyFacts:
+        """Return the facts for remedies of a message to services. ``settings`` are the whole configuration."""
+        routes = settings["routes"]
+        in_use = self._services_in_use(find_spellings(routes.values["remote_service_name"], services))
+        return RemedyFacts.of_columns(settings, services, in_use, _list_addresses(routes))
 
     def _services_in_use(self, names: Collection[str]) -> set[str]:
         if not names:
@@ -392,13 +350,13 @@ class PosedQuestion:
     """A question with the rows to answer it.
 
     ``instance_tables`` are the columns of the message's instance. ``other_count`` is as in `Explanation.others`.
-    ``read_facts`` reads the facts for the remedy.
+    ``read_estate`` reads the whole configuration once.
     """
 
     question: QuestionedMessage
     instance_tables: Mapping[str, TableColumns]
     known_tables: KnownTables
-    read_facts: Callable[[], RemedyFacts]
+    read_estate: Callable[[], Mapping[str, TableColumns]]
     other_count: int = 0
 
 
@@ -417,17 +375,13 @@ def pose(source: ExplainSource, question: Question, as_of: datetime | None) -> P
     near = source.read_near(questioned_message.row)
     if isinstance(question, DescribedMessage):
         _check_names(source, near, question)
-    beyond = OtherInstances(lambda: source.read_other_instances(questioned_message.row["instance_name"]))
+    read_estate = cache(partial(source.read_estate, near, questioned_message.row["instance_name"]))
     known_tables = KnownTables.of_columns(
-        narrow_to(near, questioned_message.row), source.chunks(questioned_message.as_of), beyond
+        narrow_to(near, questioned_message.row),
+        source.chunks(questioned_message.as_of),
+        OtherInstances(lambda: instances_of(read_estate())),
     )
-    return PosedQuestion(
-        questioned_message,
-        near,
-        known_tables,
-        lambda: source.read_remedy_facts(near, questioned_message.row),
-        other_count,
-    )
+    return PosedQuestion(questioned_message, near, known_tables, read_estate, other_count)
 
 
 def _describe(question: DescribedMessage, conversation_id: str | None) -> QuestionedMessage:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from routing.advice.question_remedies import advise_on_question
@@ -20,6 +19,7 @@ from routing.cases.judged_questions import (
     FollowedMessage,
     JudgedQuestion,
     KnownTables,
+    RemedyFacts,
     follow_question,
     judge_question,
     verdict_row,
@@ -401,12 +401,14 @@ def explain(
     """
     source, as_of = open_source(tables, as_of, spark)
     posed = pose(source, question, as_of)
-    judged, followed, read_facts = judge_question(posed.question, posed.known_tables), None, posed.read_facts
+    judged, followed = judge_question(posed.question, posed.known_tables), None
     if judged.may_leave:
-        inputs = CheckedInputs(source.read_estate(posed.instance_tables, judged.message.instance))
-        followed = follow_question(judged, inputs.network_for(judged.services))
-        read_facts = partial(source.describe_path_facts, inputs.settings, judged.services)
+        followed = follow_question(judged, CheckedInputs(posed.read_estate()).network_for(judged.services))
     background = source.read_background(posed, clock)
+
+    def read_facts() -> RemedyFacts:
+        return source.describe_facts(posed.read_estate(), judged.services)
+
     remedies = advise_on_question(judged, followed, read_facts, background.status, exports)
     answered = answer(judged, posed.known_tables, background)
     return replace(answered, others=posed.other_count, remedies=remedies, followed=followed)

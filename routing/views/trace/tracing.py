@@ -137,7 +137,7 @@ def trace(
     refuse_faults(settings)
     inputs = CheckedInputs(settings)
     followed = follow_question(judged, inputs.network_for(judged.services))
-    read_facts = partial(source.describe_path_facts, inputs.settings, judged.services)
+    read_facts = partial(source.describe_facts, inputs.settings, judged.services)
     status = source.read_background(posed, clock).status
     remedies = advise_on_question(judged, followed, read_facts, status, exports)
     paths = followed.paths
