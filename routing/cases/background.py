@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from routing import terms
-from routing.delta.import_times import newest_after, newest_of
+from routing.delta.import_times import newest_after
 from routing.plan.checked_inputs import instances_of
 from routing.plan.paths import trace_request
 from routing.plan.planner import Planner
@@ -27,7 +27,6 @@ from routing.rules.observed import NumberAgreement, ReasonComparison
 from routing.rules.reconciling import PairClass, SeenMessage
 from routing.rules.resolving import Verdict
 from routing.rules.timeline import SECOND, moment_of
-from routing.tables.arrow_rows import with_moments
 from routing.tables.table_columns import TableColumns
 
 # A line of a path is one flat row, so that two explanations can be compared line by line.
@@ -189,23 +188,6 @@ class MessageBackground:
     status: StatusText | None = None
     newest: Mapping[str, int] = field(default_factory=dict)
 
-    @classmethod
-    def of_columns(
-        cls,
-        near: Mapping[str, TableColumns],
-        imported_tables: Mapping[str, TableColumns],
-        message: terms.ReadRow,
-        latest: int | None = None,
-    ) -> MessageBackground:
-        """Collect the background of a message from the rows of its instance and of the import.
-
-        A status from after ``latest`` (microseconds) counts only if there is no other.
-        """
-        observed = imported_tables.get("observed_routing")
-        status = None if observed is None else newest_status(observed.dicts(), message, latest)
-        imports = imported_tables["imports"].dicts() if "imports" in imported_tables else ()
-        return cls(find_gap(near), status, newest_of(with_moments(imports, ["exported_at", "imported_at"])))
-
     def before_the_path(self, instance: str, t: int) -> list[Line]:
         """List the lines before any verdict. ``t`` is the time of the decision."""
         later = newest_after(self.newest, instance, t)
@@ -245,17 +227,6 @@ def find_gap(near: Mapping[str, TableColumns]) -> str | None:
     if not any(instance.is_only_named for instance in near_instances):
         return None
     return "ONLY_ROUTES" if len(near["routes"]) else "ONLY_NAME"
-
-
-def newest_status(
-    rows: Iterable[terms.ReadRow], message: terms.ReadRow, latest: int | None = None
-) -> StatusText | None:
-    """Return the newest status of a message in rows of observed_routing, by `place_of`.
-
-    ``message`` is a row of messages or of resolved_routes. Times of rows are microseconds.
-    """
-    of_message = [row for row in rows if row["observed_at"] is not None and is_of(row, message)]
-    return None if not of_message else status_of(max(of_message, key=lambda row: place_of(row, latest)))
 
 
 def status_of(row: terms.ReadRow) -> StatusText:

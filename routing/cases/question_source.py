@@ -13,7 +13,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from routing.arguments import checked
-from routing.cases.background import MessageBackground, OtherInstances
+from routing.cases.background import MessageBackground, OtherInstances, find_gap, status_of
 from routing.cases.judged_questions import (
     Chunks,
     KnownTables,
@@ -22,6 +22,7 @@ from routing.cases.judged_questions import (
     find_spellings,
     narrow_to,
 )
+from routing.cases.observed_statuses import newest_statuses
 from routing.cases.questions import (
     AGE,
     DESCRIBED_ID,
@@ -33,6 +34,7 @@ from routing.cases.questions import (
 )
 from routing.config import Config, in_reading_order
 from routing.delta.counted_runs import leave_out_missing
+from routing.delta.import_times import newest_of
 from routing.delta.opening import TableOpener
 from routing.engines.traffic_tables import TrafficTable, open_traffic
 from routing.importing.import_faults import latest_time
@@ -40,12 +42,13 @@ from routing.plan.checked_inputs import instances_of
 from routing.rules import text
 from routing.rules.text import printed_guid
 from routing.rules.timeline import micros_of
-from routing.schemas import DIALOGS, INPUTS, KEPT, MESSAGES, SETTINGS, TABLES
+from routing.schemas import DIALOGS, INPUTS, MESSAGES, SETTINGS, TABLES
+from routing.tables.arrow_rows import with_moments
 from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import read_each
 from routing.tables.row_faults import findings, refuse_faults
 from routing.tables.table_columns import COUNT, Filter, Table, TableColumns, joined
-from routing.terms import EVENT_SOURCES, ReadRow
+from routing.terms import ReadRow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -153,24 +156,19 @@ class ExplainSource:
         sent = self.tables["messages"].groups(("to_service_name",), only={"to_service_name": names}).rows()
         return set(sent.values["to_service_name"])
 
-    def _read_kept(self, row: ReadRow, *, is_described: bool) -> dict[str, TableColumns]:
-        """Read the import's rows about a message and its instance. Described messages were never observed."""
-        of_instance, of_message = {"instance_name": [row["instance_name"]]}, {"message_id": [row["message_id"]]}
-        of_events = {"source": list(EVENT_SOURCES), "conversation_id": [text.fold(row["conversation_id"] or "")]}
-
-        def read(key: str) -> TableColumns:
-            table = self.tables[key]
-            if key == "imports":
-                return table.rows(only=of_instance)
-            return joined(*(table.rows(only={**of_instance, **only}) for only in (of_message, of_events)))
-
-        return self._read_each((key for key in KEPT if key == "imports" or not is_described), read)
-
     def read_background(self, posed: PosedQuestion, clock: datetime | None) -> MessageBackground:
         """Read the background of a message. A status from after the clock counts only if there is no other."""
-        kept_tables = self._read_kept(posed.question.row, is_described=posed.question.is_described)
-        latest = None if clock is None else micros_of(latest_time(clock))
-        return MessageBackground.of_columns(posed.instance_tables, kept_tables, posed.question.row, latest)
+        row = posed.question.row
+        # Described messages were never observed.
+        observed = None if posed.question.is_described else self.tables.get("observed_routing")
+        [newest] = newest_statuses(observed, [row], None if clock is None else micros_of(latest_time(clock)))
+        of_instance = {"instance_name": [row["instance_name"]]}
+        imports = self.tables["imports"].rows(only=of_instance).dicts() if "imports" in self.tables else ()
+        return MessageBackground(
+            find_gap(posed.instance_tables),
+            None if newest is None else status_of(newest),
+            newest_of(with_moments(imports, ["exported_at", "imported_at"])),
+        )
 
     def _read_each(self, keys: Iterable[str], read: Callable[[str], TableColumns]) -> dict[str, TableColumns]:
         return read_each({key: self.tables[key].source for key in keys if key in self.tables}, read)

@@ -10,7 +10,7 @@ from typing import Any
 
 from routing.advice.question_remedies import advise_on_question
 from routing.cases import judged_questions as judging
-from routing.cases.background import MessageBackground, OtherInstances
+from routing.cases.background import MessageBackground, OtherInstances, find_gap, status_of
 from routing.cases.judged_questions import (
     KnownTables,
     QuestionedMessage,
@@ -18,6 +18,7 @@ from routing.cases.judged_questions import (
     follow_question,
     judge_question,
 )
+from routing.cases.observed_statuses import newest_of_rows
 from routing.cases.questions import QuestionError
 from routing.schemas import INPUTS, KEPT, RESOLVED_ROUTES, ColumnKind, Schema
 from routing.tables.table_columns import TableColumns
@@ -64,10 +65,8 @@ class KnownRows:
         """The explanation of a message row."""
         [read] = columns_of_rows([row], INPUTS["messages"]).dicts()
         here = {key: found.naming("instance_name", [row["instance_name"]]) for key, found in self.columns.items()}
-        observations = here["observed_routing"].naming("message_id", [row["message_id"]])
-        background = MessageBackground.of_columns(
-            here, {"observed_routing": observations, "imports": here["imports"]}, read
-        )
+        newest = newest_of_rows(here["observed_routing"].naming("message_id", [row["message_id"]]).dicts(), read)
+        background = MessageBackground(find_gap(here), None if newest is None else status_of(newest))
         service = read["to_service_name"]
         used = {row["to_service_name"] for row in self.rows if row["to_service_name"] != service}
         judged, followed = judge_question(QuestionedMessage(read, is_described, as_of), self.known), None

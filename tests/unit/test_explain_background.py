@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from routing.cases.background import MessageBackground, StatusText, find_gap, newest_status
+from routing.cases.background import MessageBackground, StatusText, find_gap, status_of
+from routing.cases.observed_statuses import newest_of_rows
 from routing.cases.questions import QuestionError
-from routing.schemas import DATABASES, IMPORTS, INPUTS, INSTANCES, OBSERVED_ROUTING, ROUTES
+from routing.delta.import_times import newest_of
+from routing.schemas import DATABASES, IMPORTS, INSTANCES, OBSERVED_ROUTING, ROUTES
+from routing.tables.arrow_rows import with_moments
 from routing.terms import Outcome
 from tests.estate_rows import database, estate, instance, message, route
 from tests.unit.explained_rows import KnownRows, columns_of_rows
@@ -79,10 +82,16 @@ STATUSES: list[tuple[list[Row], StatusText | None]] = [
 ]
 
 
+def newest_status(rows: list[Row], latest: int | None = None) -> StatusText | None:
+    """The newest status of the message among some rows."""
+    newest = newest_of_rows(columns_of_rows(rows, OBSERVED_ROUTING).dicts(), MESSAGE, latest)
+    return None if newest is None else status_of(newest)
+
+
 @pytest.mark.parametrize(("rows", "status"), STATUSES)
 def test_the_newest_status(rows: list[Row], status: StatusText | None) -> None:
     for in_order in (rows, rows[::-1]):
-        assert newest_status(columns_of_rows(in_order, OBSERVED_ROUTING).dicts(), MESSAGE) == status
+        assert newest_status(in_order) == status
 
 
 @pytest.mark.parametrize(
@@ -96,7 +105,7 @@ def test_the_newest_status(rows: list[Row], status: StatusText | None) -> None:
 )
 def test_the_newest_status_is_not_after_the_given_time_if_possible(times: tuple[int, ...], newest: int) -> None:
     rows = [{**QUEUE, "observed_at": f"1970-01-01T00:00:0{second}Z"} for second in times]
-    status = newest_status(columns_of_rows(rows, OBSERVED_ROUTING).dicts(), MESSAGE, latest=6_000_000)
+    status = newest_status(rows, latest=6_000_000)
     assert status == StatusText(newest * 1_000_000, None, None)
 
 
@@ -179,9 +188,8 @@ def test_views_with_a_history_are_not_listed_as_later_imports() -> None:
         {"instance_name": "hub", "view_or_file": view, "exported_at": f"1970-01-01T00:00:0{second}Z"}
         for view, second in (("databases", 5), ("fix.sql", 6), ("routes", 7), ("transmission_queue", 8))
     ]
-    nothing = {key: columns_of_rows([], INPUTS[key]) for key in ("instances", "databases", "routes")}
-    background = MessageBackground.of_columns(nothing, {"imports": columns_of_rows(rows, IMPORTS)}, MESSAGE)
-    assert background.newest == {"hub": AT + 1_000_000}
+    imports = with_moments(columns_of_rows(rows, IMPORTS).dicts(), ["exported_at", "imported_at"])
+    assert newest_of(imports) == {"hub": AT + 1_000_000}
 
 
 def arrived() -> KnownRows:

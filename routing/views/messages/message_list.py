@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from routing.arguments import checked
-from routing.cases.background import StatusText, is_of, place_of, status_of
+from routing.cases.background import StatusText, status_of
+from routing.cases.observed_statuses import newest_statuses
 from routing.config import Config
 from routing.delta import counted_runs
 from routing.delta.opening import TableOpener
@@ -16,7 +17,6 @@ from routing.engines.traffic_tables import TrafficTable, open_traffic
 from routing.errors import ContractError, InputError
 from routing.importing.import_faults import latest_time
 from routing.result_schemas import LISTED_MESSAGES, MESSAGE_COUNTS, MESSAGE_GROUPS
-from routing.rules import text
 from routing.rules.observed import ReasonComparison
 from routing.rules.timeline import SECOND, micros_of, moment_of
 from routing.schemas import KEPT
@@ -24,64 +24,11 @@ from routing.tables.arrow_rows import SchemaRows
 from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import cannot_hold
 from routing.tables.table_columns import Table, TableColumns, types_of
-from routing.terms import EVENT_SOURCES, MSDB, TRANSMISSION_QUEUE, ImportKind, Outcome, ReadRow, Reason, TableRow
+from routing.terms import MSDB, TRANSMISSION_QUEUE, ImportKind, Outcome, ReadRow, Reason, TableRow
 from routing.views.messages.message_filter import MESSAGE_KEY, MessageFilter, select
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_READ = (
-    *("instance_name", "database_name", "conversation_id", "conversation_handle", "is_initiator"),
-    *("message_sequence_number", "message_id", "observed_at", "source", "status_text", "error_number"),
-    *("outcome", "to_service_name", "is_from_network", "next_hop"),
-)
-
-
-def newest_statuses(
-    observed: TrafficTable | None, messages: Sequence[ReadRow], latest: int | None = None
-) -> list[ReadRow | None]:
-    """Return for each message the newest row of ``observed_routing`` about it, or None.
-
-    A row with a time after ``latest`` was in the future when it was imported, and never counts as newer than
-    another. Times are microseconds. Each row also has ``queued_at``, the time of the newest export with the
-    message, and the newest conversation handle.
-    """
-    if observed is None or not messages:
-        return [None] * len(messages)
-    instances = sorted({row["instance_name"] for row in messages})
-    of_queues = {"source": [TRANSMISSION_QUEUE], "message_id": sorted({row["message_id"] for row in messages})}
-    conversations = sorted({text.fold(row["conversation_id"]) for row in messages})
-    of_events = {"source": list(EVENT_SOURCES), "conversation_id": conversations}
-    rows_by_key: dict[tuple[str, str], list[ReadRow]] = {}
-    for only, key in ((of_queues, _id), (of_events, _conversation)):
-        for row in observed.rows(_READ, only={"instance_name": instances, **only}).dicts():
-            rows_by_key.setdefault(key(row), []).append(row)
-    messages_with_rows = (
-        (row, (*rows_by_key.get(_id(row), ()), *rows_by_key.get(_conversation(row), ()))) for row in messages
-    )
-    return [_newest(rows, row, latest) for row, rows in messages_with_rows]
-
-
-def _id(row: ReadRow) -> tuple[str, str]:
-    return row["instance_name"], row["message_id"]
-
-
-def _conversation(row: ReadRow) -> tuple[str, str]:
-    return row["instance_name"], text.fold(row["conversation_id"])
-
-
-def _newest(rows: Sequence[ReadRow], message: ReadRow, latest: int | None) -> ReadRow | None:
-    message_rows = [row for row in rows if is_of(row, message)]
-    if not message_rows:
-        return None
-    message_rows.sort(key=lambda row: place_of(row, latest))
-    queued = [row["observed_at"] for row in message_rows if row["source"] == TRANSMISSION_QUEUE]
-    handles = [row["conversation_handle"] for row in message_rows if row["conversation_handle"] is not None]
-    newest_values = {
-        "queued_at": queued[-1] if queued else None,
-        "conversation_handle": handles[-1] if handles else None,
-    }
-    return {**message_rows[-1], **newest_values}
 
 
 def compare_status(message: ReadRow, row: ReadRow) -> tuple[StatusText, ReasonComparison]:
