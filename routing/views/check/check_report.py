@@ -93,25 +93,13 @@ def describe_message(
 def list_statements(done: Check, selected: Sequence[MessageResult] | None = None) -> list[SqlStatement]:
     """List the statements to paste, each once. ``selected`` limits them to the problems of some messages."""
     # Remedies with the same statement may have different texts.
-    remedies: dict[tuple[str, str], Remedy] = {}
-    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for problem in find_problems(done.described.groups):
-        if selected is not None and not any(problem.keeps(result) for result in selected):
-            continue
-        for advice in problem.advice:
-            remedy = advice.remedy
-            if remedy.statement is not None:
-                key = remedy.instance, remedy.statement
-                remedies.setdefault(key, remedy)
-                about = f"{problem.headline}: {problem.state_messages()}{_whose(problem, advice)}."
-                reasons[key].append("\n".join([about, *remedy.list_sentences(problem.why)]))
-    for trouble in done.described.troubles if selected is None else ():
-        if trouble.remedy.statement is not None:
-            key = trouble.remedy.instance, trouble.remedy.statement
-            remedies.setdefault(key, trouble.remedy)
-            reasons[key].append(
-                "\n".join([f"{trouble.kind}: {trouble.summary}.", *trouble.remedy.list_sentences()])
-            )
+    remedies: dict[tuple[str, str | None], Remedy] = {}
+    reasons: dict[tuple[str, str | None], list[str]] = defaultdict(list)
+    for remedy, about, why in _list_remedies(done.described, selected):
+        if remedy.statement is not None:
+            key = remedy.instance, remedy.statement
+            remedies.setdefault(key, remedy)
+            reasons[key].append("\n".join([about, *remedy.list_sentences(why)]))
     # Statements come first, so that servers with only comments need no connection.
     ready_instances = {instance for (instance, _), remedy in remedies.items() if remedy.is_complete}
     statements: list[SqlStatement] = []
@@ -122,10 +110,15 @@ def list_statements(done: Check, selected: Sequence[MessageResult] | None = None
     return statements
 
 
-def answer_line(done: Check) -> str:
-    """Return the answer in one line: the number of stuck messages, and other trouble."""
-    shown = done.described
-    return state_answer(find_problems(shown.groups), done.messages, done.evidence.log, shown.troubles)
+def _list_remedies(done: Check, selected: Sequence[MessageResult] | None) -> Iterator[tuple[Remedy, str, str]]:
+    """Yield each remedy with a sentence on its messages or trouble, and the cause that is already stated."""
+    for problem in find_problems(done.groups):
+        if selected is None or any(problem.keeps(result) for result in selected):
+            for advice in problem.advice:
+                about = f"{problem.headline}: {problem.state_messages()}{_whose(problem, advice)}."
+                yield advice.remedy, about, problem.why
+    for trouble in done.troubles if selected is None else ():
+        yield trouble.remedy, f"{trouble.kind}: {trouble.summary}.", ""
 
 
 class _Report:
@@ -138,7 +131,7 @@ class _Report:
     def answer(self, problems: Sequence[MessageProblem], trial: str | None) -> Iterator[Block]:
         """Yield the answer: the stuck messages and the decision time, after the effect of scripts."""
         done = self._done
-        answer = state_answer(problems, done.messages, done.evidence.log, done.troubles)
+        answer = state_answer(done, problems)
         yield DocumentHeading(answer if trial is None else trial, 1)
         if trial is not None:
             yield Paragraph(_state_then(answer))
@@ -338,7 +331,8 @@ def as_report(done: Check) -> Report:
     There is no series over time, since all messages are decided at one time. There is no balance either, since
     most balanced dialogs are not waiting. The findings are those of lint.
     """
-    shown, trial, answer = done.described, _state_trial(done), answer_line(done)
+    shown, trial = done.described, _state_trial(done)
+    answer = state_answer(shown, find_problems(shown.groups))
     endings, after = _endings(done), _endings(done.described)
     return Report(
         troubles=done.troubles,

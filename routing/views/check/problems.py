@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from routing.advice.remedy import EstateTrouble
 from routing.advice.status_advice import CountedRemedy
 from routing.advice.status_meanings import find_numbers
 from routing.advice.transport_remedies import look_for_one_cause
@@ -260,15 +259,13 @@ def count_kinds(problems: Iterable[MessageProblem]) -> Counter[ProblemKind]:
 _NO_QUEUE = "It is not known whether messages wait, since no transmission queue was exported."
 
 
-def state_answer(
-    problems: Sequence[MessageProblem], total: int | None, log: ReadLog, troubles: Sequence[EstateTrouble] = ()
-) -> str:
+def state_answer(done: Check, problems: Sequence[MessageProblem]) -> str:
     """State in one line how many of all messages are stuck, and what else is wrong.
 
-    ``problems`` include messages on their way. ``total`` is None if no transmission queue was exported. ``log``
-    has the unreadable rows and files of the queues. The worst of ``troubles`` is named.
+    ``problems`` include messages on their way. The worst trouble beside the messages is named.
     """
-    line = _NO_QUEUE if total is None else _state_refused(problems, total, log)
+    total, troubles = done.messages, done.troubles
+    line = _NO_QUEUE if total is None else _state_refused(problems, total, done.evidence.log)
     if not troubles:
         return line
     more_troubles = f", and {count(len(troubles) - 1, 'more trouble')}" if troubles[1:] else ""
