@@ -65,7 +65,7 @@ MUTANTS = (
         "judged-at-its-end",
         "an episode is judged as of its start",
         "            episode.is_initiator,\n            episode.first_at,\n",
-        "            episode.is_initiator,\n            episode.last_at,\n",
+        "            episode.is_initiator,\n            episode.first_at + 192_000_000,\n",
     ),
     _room(
         "arrow_reconcile",

@@ -21,8 +21,7 @@ from routing.tables.arrow_forms import fold_texts, read_brokers
 from routing.tables.arrow_rows import arrow_schema, micros_in
 from routing.tables.encoded_texts import GroupSums, encoded
 from routing.tables.table_columns import Table, as_dataset, rows_where, shape_of
-from routing.views.reconcile.episodes import ANSWER, APART, EPISODES, OF_ARRIVALS, ORDER, SIDE
-from routing.views.reconcile.predicted_episodes import END, OWN
+from routing.views.reconcile.episodes import ANSWER, APART, END, EPISODES, OF_ARRIVALS, ORDER, OWN, SIDE
 
 if TYPE_CHECKING:
     import pyarrow

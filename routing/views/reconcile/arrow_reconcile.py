@@ -45,10 +45,10 @@ from routing.views.reconcile.episodes import (
 )
 from routing.views.reconcile.predicted_episodes import (
     EpisodePrediction,
+    EpisodePredictor,
     JudgedEpisodes,
     PredictionColumns,
     asking_instances,
-    predictor_of,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class EpisodeQuestions:
     questions. ``single_count`` counts the episodes with their own question, which have the numbers -1, -2, ….
     """
 
-    judge: MessageJudge
+    predictor: EpisodePredictor
     first: list[pyarrow.Table] = field(default_factory=list)
     count: int = 0
     single_count: int = 0
@@ -157,8 +157,7 @@ class EpisodeQuestions:
 
     def _predict(self, parts: Iterable[pyarrow.Table]) -> Iterator[tuple[ObservedEpisode, EpisodePrediction]]:
         for rows in map(rows_of, parts):
-            predictor = predictor_of(self.judge, rows)
-            yield from ((episode, predictor.predict(episode)) for episode in map(episode_of, rows))
+            yield from ((episode, self.predictor.predict(episode)) for episode in map(episode_of, rows))
 
     def places(self, numbers: pyarrow.Array) -> pyarrow.Array:
         """Return the places of questions among the judged ones."""
@@ -178,9 +177,8 @@ class EpisodeQuestions:
         key_rows = list(zip(*(plain_values(keys[name].take(first)) for name in keys.column_names), strict=True))
         new = [place for place, key in enumerate(key_rows) if key not in self._keys]
         rows = rows_of(episodes.take(first.take(pyarrow.array(new, pyarrow.int64()))))
-        predictor = predictor_of(self.judge, rows)
         for place, row in zip(new, rows, strict=True):
-            changes, picks, is_alone = predictor.varies(episode_of(row))
+            changes, picks, is_alone = self.predictor.varies(episode_of(row))
             spans = [(change, [self._span_count + number]) for number, change in enumerate((*changes, None))]
             self._span_count += len(spans)
             self._keys[key_rows[place]] = self._spans.add(spans)
@@ -277,6 +275,7 @@ class BucketedEpisodes:
     def __post_init__(self) -> None:
         # The place of each episode's question in the bucket, and the answer of each question.
         self._places, self._answers = self.buckets.open(_PLACE), self.buckets.open("answers")
+        self.predictor = EpisodePredictor(self.judge)
         self._judged: BucketObjects[JudgedEpisodes] = self.buckets.open_objects("judged")
 
     def judge_all(self) -> CauseSearch:
@@ -299,7 +298,7 @@ class BucketedEpisodes:
         """
         import pyarrow
 
-        questions, numbers = EpisodeQuestions(self.judge), []
+        questions, numbers = EpisodeQuestions(self.predictor), []
         for episodes in self._read(bucket):
             numbers.append(questions.number(episodes))
             of_one = _rows_of_one(episodes, numbers[-1])
@@ -318,12 +317,12 @@ class BucketedEpisodes:
 
         asking = pyarrow.array(sorted(asking_instances(self.judge)), pyarrow.string())
         for bucket in range(self.buckets.count) if len(asking) else ():
-            questions = EpisodeQuestions(self.judge)
+            questions = EpisodeQuestions(self.predictor)
             for episodes in self._read(bucket):
                 asking_episodes = rows_where(episodes, pc.is_in(episodes["instance_name"], value_set=asking))
                 of_one = _rows_of_one(asking_episodes, questions.number(asking_episodes))
                 for rows in map(rows_of, _parts_of(of_one)):
-                    yield from predictor_of(self.judge, rows).list_messages(map(episode_of, rows))
+                    yield from self.predictor.list_messages(map(episode_of, rows))
 
     def _read(self, bucket: int) -> Iterator[pyarrow.Table]:
         """Yield the episodes of a bucket in the same parts each time, each in memory."""

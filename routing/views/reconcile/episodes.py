@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from routing.rules import text
 from routing.rules.reconciling import PairClass, SeenMessage
+from routing.rules.resolving import DIALOG_COLUMNS, NO_DIALOG, DialogFacts
 from routing.schemas import ColumnKind, Field, Schema
 from routing.terms import (
     FORWARD_DROPPED,
@@ -57,12 +58,19 @@ EPISODES = Schema(
 """The columns of episodes. Times are microseconds since 1970."""
 
 
-class ObservedEpisode(NamedTuple):
-    """An observation that was made once or repeatedly.
+END = ("instance_name", "database_name", "conversation_id", "is_initiator")
+"""The columns that identify the ends of conversations."""
+OWN = ("is_named", "own", *DIALOG_COLUMNS)
+"""The facts of an episode's end from messages and dialogs: True if messages have it, and its broker instances."""
 
-    ``database`` is None for arrivals (or events without one), and ``service`` is None if unknown. ``broker_told``
-    is the observed id in its form for comparison. A TRANSMISSION_QUEUE has the id of the message,
-    and an event has either that id or the picked one. Times are microseconds.
+
+class ObservedEpisode(NamedTuple):
+    """An observation that was made once or repeatedly, with the facts of its end of the conversation.
+
+    ``database`` is None for arrivals (or events without one), and ``service`` is None if unknown. The broker
+    instance of ``message`` is that of a queued message. An event has either that id or the picked one.
+    ``is_named`` is True if messages have this end, and ``own`` is the broker instance that they name. Times are
+    microseconds.
     """
 
     instance: str
@@ -70,47 +78,45 @@ class ObservedEpisode(NamedTuple):
     conversation: str
     is_initiator: bool | None
     service: str | None
-    message_id: str | None
-    source: str
     first_at: int
-    last_at: int
     observations: int
-    broker_told: str | None
     is_arrival: bool
     message: SeenMessage
-    status_text: str | None = None
+    is_named: bool
+    own: str | None
+    dialog: DialogFacts
 
 
 def episode_of(row: ReadRow) -> ObservedEpisode:
-    """Return the episode of a row, which has the columns of `EPISODES`."""
-    broker, status = text.broker_id(row["to_broker_instance"]), text.empty_as_null(row["status_text"])
+    """Return the episode of a row, which has the columns of `EPISODES` and `OWN`."""
+    status = text.empty_as_null(row["status_text"])
     seen_outcome, number = known_outcome(row["outcome"]), row["error_number"] or None
     seen_message = SeenMessage(
         row["source"],
         seen_outcome,
         number,
-        broker,
+        text.broker_id(row["to_broker_instance"]),
         text.empty_as_null(row["next_hop"]),
         number is None and seen_outcome is None and (status or row["outcome"]) is not None,
         row["remaining_hop_count"],
         row["time_to_live_seconds"],
         row["live_time_seconds"],
     )
+    database, is_initiator = text.empty_as_null(row["database_name"]), row["is_initiator"]
+    is_end = database is not None and is_initiator is not None
     return ObservedEpisode(
         row["instance_name"],
-        None if row["is_arrival"] else text.empty_as_null(row["database_name"]),
+        None if row["is_arrival"] else database,
         row["conversation_id"],
-        row["is_initiator"],
+        is_initiator,
         text.empty_as_null(row["to_service_name"]),
-        row["message_id"],
-        row["source"],
         row["first_at"],
-        row["last_at"],
         row["observations"],
-        broker,
         row["is_arrival"],
         seen_message,
-        status,
+        bool(row["is_named"]),
+        row["own"],
+        DialogFacts.of_row(*(row[name] for name in DIALOG_COLUMNS)) if is_end else NO_DIALOG,
     )
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import lcm
 from typing import NamedTuple
 
-from routing.plan.verdicts import KeyedMessages, KnownDialogs, MessageJudge, may_ask
+from routing.plan.verdicts import KeyedMessages, MessageJudge, may_ask
 from routing.rules import reconciling
 from routing.rules.deciding import Decision
 from routing.rules.reconciling import PairClass, PairComparison
 from routing.rules.rejecting import is_sound, rejections
 from routing.rules.resolving import (
-    DIALOG_COLUMNS,
-    NO_DIALOG,
     DialogFacts,
     RoutedMessage,
     Verdict,
@@ -31,20 +29,6 @@ from routing.views.reconcile.episodes import (
     ObservedEpisode,
     PickedInstances,
 )
-
-END = ("instance_name", "database_name", "conversation_id", "is_initiator")
-"""The columns that identify the ends of conversations."""
-OWN = ("is_named", "own", *DIALOG_COLUMNS)
-"""The facts of an episode's end from messages and dialogs: True if messages have it, and its broker instances."""
-
-
-class EpisodeEnd(NamedTuple):
-    """The values of `END` in an episode, with the folded id of the conversation."""
-
-    instance: str
-    database: str | None
-    conversation: str
-    is_initiator: bool | None
 
 
 class EpisodePrediction(NamedTuple):
@@ -76,13 +60,10 @@ class _Question(NamedTuple):
 class EpisodePredictor:
     """Judges each episode as a message by the rules (sections 0 to 6).
 
-    ``named`` has the broker instance in the messages of a side, or None if they have none. Unknown sides are
-    missing. If episodes may ask for a route, pass all of them to `find_openers` before the first is judged.
+    If episodes may ask for a route, pass all of them to `find_openers` before the first is judged.
     """
 
     messages: MessageJudge
-    dialogs: KnownDialogs
-    named: Mapping[EpisodeEnd, str | None]
 
     def find_openers(self, episodes: Iterable[ObservedEpisode]) -> None:
         """Find out which episodes open a request for a route (section 5)."""
@@ -121,9 +102,10 @@ class EpisodePredictor:
         if not isinstance(question, _Question):
             return (), 1, False
         timelines = [question.keyed.timeline]
-        if episode.source != TRANSMISSION_QUEUE and episode.broker_told is not None:
+        event_broker = _broker_of_event(episode)
+        if event_broker is not None:
             # An event's id is a pick or the message's own id, depending on the time.
-            for broker in (episode.broker_told, self.named.get(_end_of(episode))):
+            for broker in (event_broker, episode.own):
                 message = replace(question.message, broker=broker)
                 timelines.append(self._of_key(message, question.dialog).keyed.timeline)
         changes = sorted({moment for timeline in timelines for moment in timeline.changes})
@@ -135,13 +117,10 @@ class EpisodePredictor:
         codes = self._rejections(episode)
         if codes or episode.service is None or episode.is_initiator is None:
             return codes
-        episode_end = _end_of(episode)
-        ends = self.dialogs.ends_of(episode.instance, episode.database)
-        dialog = ends[episode.is_initiator].get(episode.conversation, NO_DIALOG)
-        is_queued = episode.source == TRANSMISSION_QUEUE
+        event_broker, dialog = _broker_of_event(episode), episode.dialog
         # Queue rows that an older release imported have no broker instance.
-        named_broker = episode.broker_told if is_queued and episode.broker_told else self.named.get(episode_end)
-        hops = episode.message.hops_remaining if episode.source == FORWARD_DROPPED else None
+        queued_broker = None if event_broker is not None else episode.message.broker_instance
+        hops = episode.message.hops_remaining if episode.message.source == FORWARD_DROPPED else None
         message = RoutedMessage(
             f"{episode.conversation}:{'I' if episode.is_initiator else 'T'}",
             episode.conversation,
@@ -150,13 +129,11 @@ class EpisodePredictor:
             episode.instance,
             episode.database,
             episode.service,
-            named_broker,
+            queued_broker or episode.own,
             hops,
         )
         question = self._of_key(message, dialog)
-        event_broker = episode.broker_told
-        is_bound = episode_end in self.named or bound_broker(message, dialog) is not None
-        if is_queued or event_broker is None or is_bound:
+        if event_broker is None or episode.is_named or bound_broker(message, dialog) is not None:
             return question
         # The id of an event is the picked one, or otherwise the earlier id of the message.
         picked = {decision.pick for decision in question.decisions}
@@ -199,22 +176,9 @@ def asking_instances(judge: MessageJudge) -> set[str]:
     }
 
 
-def _end_of(episode: ObservedEpisode) -> EpisodeEnd:
-    return EpisodeEnd(episode.instance, episode.database, episode.conversation, episode.is_initiator)
-
-
-def predictor_of(judge: MessageJudge, rows: Sequence[ReadRow]) -> EpisodePredictor:
-    """Return a predictor that knows the messages and dialogs of some episodes, which have the columns `OWN`."""
-    dialogs: dict[tuple[str, str], tuple[dict[str, DialogFacts], dict[str, DialogFacts]]] = {}
-    named: dict[EpisodeEnd, str | None] = {}
-    for row in rows:
-        end = EpisodeEnd(*(row[name] for name in END))
-        if row["is_named"]:
-            named[end] = row["own"]
-        if end.database is not None and end.is_initiator is not None:
-            ends = dialogs.setdefault((end.instance, end.database), ({}, {}))
-            ends[end.is_initiator][end.conversation] = DialogFacts.of_row(*(row[name] for name in DIALOG_COLUMNS))
-    return EpisodePredictor(judge, KnownDialogs(dialogs), named)
+def _broker_of_event(episode: ObservedEpisode) -> str | None:
+    """Return the broker instance of an event. A queue holds the id of the message, not the picked one."""
+    return None if episode.message.source == TRANSMISSION_QUEUE else episode.message.broker_instance
 
 
 class PredictionColumns(NamedTuple):
@@ -272,13 +236,12 @@ class JudgedEpisodes:
             self.groups.append(EpisodeGroup(0, 0, since, until, answers))
         self.groups[place].add(EpisodeCount(episodes, observations, since, until))
         self.group_of.append(place)
-        # A queue holds the id of the message, not the one that SQL Server picked.
-        is_picked = episode.broker_told is not None and episode.source != TRANSMISSION_QUEUE
-        if prediction.broker_instances and episode.service and is_picked:
+        event_broker = _broker_of_event(episode)
+        if prediction.broker_instances and episode.service and event_broker is not None:
             key = (episode.instance, episode.service, prediction.broker_instances)
             picks = self.balanced.setdefault(key, PickedInstances())
             picks.episodes += episodes
-            picks.same += episodes * (prediction.predicted_broker_instance == episode.broker_told)
+            picks.same += episodes * (prediction.predicted_broker_instance == event_broker)
 
     @property
     def predictions(self) -> list[PredictionColumns]:
@@ -294,7 +257,7 @@ def answers_of(episode: ObservedEpisode, predicted: EpisodePrediction) -> GroupA
         episode.database,
         episode.service,
         predicted.compared.kind,
-        episode.source,
+        seen_message.source,
         seen_message.outcome,
         seen_message.error_number,
         None if seen_message.next_hop is None else comparable_address(seen_message.next_hop),

@@ -31,6 +31,7 @@ from routing.views.reconcile.cause_search import CauseSearch
 from routing.views.reconcile.episodes import (
     ANSWER,
     APART,
+    END,
     EPISODES,
     OF_ARRIVALS,
     ORDER,
@@ -40,7 +41,7 @@ from routing.views.reconcile.episodes import (
     ObservedEpisodes,
     episode_of,
 )
-from routing.views.reconcile.predicted_episodes import END, JudgedEpisodes, PredictionColumns, predictor_of
+from routing.views.reconcile.predicted_episodes import EpisodePredictor, JudgedEpisodes, PredictionColumns
 
 # Observations of a DataFrame are folded into episodes as in `arrow_episodes`, by windows over conversations.
 
@@ -249,7 +250,7 @@ _OF_EPISODES = [f.name for f in RECONCILIATION if RENAMED.get(f.name, f.name) in
 def _ask(judge: MessageJudge, episodes: DataFrame) -> DataFrame:
     """Return the episodes with their questions."""
     rows = _collect(episodes.groupBy(_KEY).agg(_first()).select(_KEY, "first.*"))
-    predictor = predictor_of(judge, rows)
+    predictor = EpisodePredictor(judge)
     varying = [(row[_KEY], *predictor.varies(episode_of(row))) for row in rows]
     varying_keys = small_side(frame_of_tuples(episodes.sparkSession, varying, _VARYING))
     # Keys are unique there.
@@ -277,7 +278,7 @@ def _judge(judge: MessageJudge, questions: DataFrame) -> tuple[JudgedEpisodes, D
     counts = (column.alias(name) for name, column in spread.items())
     examples = questions.groupBy(_QUESTION).agg(_first(), *counts)
     rows = _collect(examples.select(_QUESTION, "first.*", *spread))
-    predictor, judged = predictor_of(judge, rows), JudgedEpisodes()
+    predictor, judged = EpisodePredictor(judge), JudgedEpisodes()
     episodes = [episode_of(row) for row in rows]
     predictor.find_openers(episodes)
     for row, episode in zip(rows, episodes, strict=True):
