@@ -821,6 +821,13 @@ def test_a_page_shows_failing_paths_and_their_remedies(tmp_path: Path) -> None:
     assert [block.text for block in problem.blocks if isinstance(block, SqlStatement)] == [CREATE_BACK]
 
 
+def test_a_page_counts_messages_without_acknowledgement_where_they_end(tmp_path: Path) -> None:
+    from routing.views.check.check_report import as_report
+
+    [flow] = as_report(checked(tmp_path, CASES["a forwarder on the way back has no route"])).flows
+    assert (flow.ending_reason, flow.ending_instance) == ("NO_ROUTE", "STOCK")
+
+
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.remedies])
 def test_trace_gives_the_advice_of_check(name: str, tmp_path: Path) -> None:
     done = checked(tmp_path, CASES[name])

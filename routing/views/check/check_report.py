@@ -27,6 +27,7 @@ from routing.lint.catalogue import BY_CODE
 from routing.lint.linting import rows_of
 from routing.render.phrases import cut, join_words, named, shorten, when, where
 from routing.render.wording import count
+from routing.rules.path_changes import ending_of
 from routing.rules.timeline import micros_of
 from routing.terms import PathEnd, Reason
 from routing.views.check.checking import Check, find_notes
@@ -390,15 +391,16 @@ def _uncounted_flow(result: MessageResult, ending: str) -> MessageFlow:
 
 
 def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
-    path, verdict = result.case.path, result.case.verdict
-    if path is None or verdict is None:
+    """Return the reason of a message's end, and the instance where it ends. Both are None if they are unknown."""
+    path = result.case.path
+    if path is None:
         return None, result.row["instance_name"]
-    like_the_whole = (there for there in path.forward_paths if there.end == path.end)
-    possible_path = path.first_failure or next(like_the_whole, None)
-    if possible_path is None or path.end is PathEnd.NOT_KNOWN:
+    if path.end is PathEnd.NOT_KNOWN:
         return None, None
-    reason = Reason.ROUTING_LOOP if path.end is PathEnd.LOOP else possible_path.hop_path.reason
-    return None if reason is None else str(reason), possible_path.hop_path.instance
+    ending = ending_of(path)
+    return str(
+        Reason.ROUTING_LOOP
+    ) if path.end is PathEnd.LOOP else ending.ending_reason, ending.ending_instance_name
 
 
 def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
