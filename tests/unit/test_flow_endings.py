@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from routing.engines.traffic_tables import SENT_KEY, SentKey
+from routing.engines.traffic_tables import SENT_KEY, SentKey, open_traffic
 from routing.rules.timeline import micros_of
 from routing.schemas import INPUTS, RESOLVED_ROUTES
 from routing.tables.table_columns import TableColumns
@@ -116,7 +116,7 @@ def test_every_choice_of_the_transport_counts(routes: list[dict[str, Any]], endi
 def test_flows_and_points_have_the_same_endings() -> None:
     tables = networks()
     rows = resolve(tables, as_of=AS_OF).resolved_routes
-    flows, series = count_all(arrow_of(rows, RESOLVED_ROUTES), find_end=endings(tables).find)
+    flows, series = count_all(open_traffic(arrow_of(rows, RESOLVED_ROUTES)), find_end=endings(tables).find)
     counts: list[Counter[tuple[str, str]]] = [Counter(), Counter()]
     for flow in flows:
         counts[0][flow.outcome, flow.end] += flow.messages

@@ -13,12 +13,12 @@ import pytest
 from routing.config import TableLocation
 from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
 from routing.engines.arrow.arrow_traffic import ArrowTraffic
-from routing.engines.traffic_tables import BalancedTarget
+from routing.engines.traffic_tables import BalancedTarget, open_traffic
 from routing.schemas import RESOLVED_ROUTES
 from routing.views.page.facts import MessageFlow, MessageSeries, TimePoint
 from routing.views.report import flows
 from routing.views.report.dialog_balance import count_dialogs
-from routing.views.report.flows import count_all, count_traffic
+from routing.views.report.flows import count_all
 from tests.counted_messages import (
     BALANCED,
     FLOWS,
@@ -55,7 +55,7 @@ def in_files(rows: list[Row], folder: Path, parts: int = 1, by: list[str] | None
 def test_flows_of_the_last_attempts(tmp_path: Path) -> None:
     wanted = [MessageFlow(*flow[:-1], micros(f"2026-01-05T{flow[-1]}Z")) for flow in FLOWS]
     for stored in (table(ROWS), in_files(ROWS, tmp_path / "resolved", 3)):
-        flows, series = count_all(stored)
+        flows, series = count_all(open_traffic(stored))
         assert flows == wanted
         # All were decided at noon.
         assert series == MessageSeries(
@@ -73,7 +73,7 @@ def test_flows_of_the_last_attempts(tmp_path: Path) -> None:
 
 def test_no_messages_give_no_counts(tmp_path: Path) -> None:
     for stored in (table([]), in_files([], tmp_path / "resolved")):
-        assert count_all(stored) == ([], MessageSeries(300, []))
+        assert count_all(open_traffic(stored)) == ([], MessageSeries(300, []))
         assert count_dialogs(stored, {("HUB", "Shop", "//shared"): (None, None)}) == {}
 
 
@@ -112,9 +112,9 @@ def test_the_end_of_a_step_is_exclusive() -> None:
     rows = [
         resolved(f"m{n}", "//a", "01:00:00", "SENT NETWORK_ADDRESS", decided_at=t) for n, t in enumerate(times)
     ]
-    _, near = count_all(table(rows[:2]))
+    _, near = count_all(open_traffic(table(rows[:2])))
     assert [(point.at, point.messages) for point in near.points] == [(NOON, 1), (NOON + 300_000_000, 1)]
-    _, far = count_all(table(rows))
+    _, far = count_all(open_traffic(table(rows)))
     assert far.seconds == 8 * 28 * 24 * HOUR
     assert [(point.at, point.messages) for point in far.points] == [
         (-far.seconds * 1_000_000, 1),
@@ -130,7 +130,7 @@ def test_many_services_are_grouped() -> None:
         *(resolved(f"d{n}", "//many", "01:00:00", "SENT NETWORK_ADDRESS", instance="SAD") for n in range(2)),
         *(resolved(f"e{n}", "//many", "01:00:00", "SENT NETWORK_ADDRESS", instance="LESS") for n in range(4)),
     ]
-    _, series = count_all(table(rows), most_services=1, most_instances=1)
+    _, series = count_all(open_traffic(table(rows)), most_services=1, most_instances=1)
     assert [astuple(point)[1:5] for point in series.points] == [
         ("BIG", "//many", "SENT", 5),
         ("BIG", None, "SENT", 3),
@@ -191,7 +191,7 @@ def test_random_messages_against_plain_python(seed: int, tmp_path: Path) -> None
     ):
         # So that sums are made on the way too.
         traffic = ArrowTraffic.of(stored, rows_waiting=20)
-        flows, series = count_traffic(traffic)
+        flows, series = count_all(traffic)
         assert {astuple(flow)[:8]: (flow.messages, flow.oldest) for flow in flows} == flows_plainly(rows)
         points = Counter({astuple(point)[:4]: point.messages for point in series.points})
         assert len(points) == len(series.points)

@@ -94,8 +94,8 @@ def describe_message(
 def list_statements(done: Check, selected: Sequence[MessageResult] | None = None) -> list[SqlStatement]:
     """List the statements to paste, each once. ``selected`` limits them to the problems of some messages."""
     # Remedies with the same statement may have different texts.
-    remedies: dict[tuple[str, str | None], Remedy] = {}
-    reasons: dict[tuple[str, str | None], list[str]] = defaultdict(list)
+    remedies: dict[tuple[str, str], Remedy] = {}
+    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
     for remedy, about, why in _list_remedies(done.described, selected):
         if remedy.statement is not None:
             key = remedy.instance, remedy.statement

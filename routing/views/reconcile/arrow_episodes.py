@@ -192,11 +192,6 @@ def _differs(values: pyarrow.Array) -> pyarrow.Array:
     return pc.or_(differs, pc.not_equal(pc.is_null(now), pc.is_null(before)))
 
 
-def count_observations(observed: Table) -> int:
-    """Count the observations."""
-    return int(as_dataset(observed).count_rows())
-
-
 @dataclass
 class ReadTables:
     """Rows by the conversation: observations, ends of messages, and dialogs that may change a decision.

@@ -31,7 +31,7 @@ from routing.tables.encoded_texts import GroupSums
 from routing.tables.row_faults import read_suspects, refuse_faults
 from routing.tables.table_columns import Table, TableColumns, as_dataset, rows_where
 from routing.terms import TableRow
-from routing.views.reconcile.arrow_episodes import ReadTables, count_observations
+from routing.views.reconcile.arrow_episodes import ReadTables
 from routing.views.reconcile.cause_search import CauseSearch
 from routing.views.reconcile.episodes import (
     RENAMED,
@@ -254,7 +254,7 @@ def open_episodes(
         episodes.close()
         progress("judging episodes")
         judge = MessageJudge(network_of(settings), most_keys=max(rows_of_one // _ROWS_OF_KEY, 1))
-        counted = ObservedEpisodes(count_observations(tables["observed_routing"]), read.unobserved)
+        counted = ObservedEpisodes(as_dataset(tables["observed_routing"]).count_rows(), read.unobserved)
         bucketed = BucketedEpisodes(judge, buckets, episodes, rows_of_one, counted)
         search = bucketed.judge_all()
         progress("looking for causes")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -13,7 +12,7 @@ from routing.arguments import checked
 from routing.config import RECONCILIATION as KEY
 from routing.config import Config, ConfigError
 from routing.delta import ledger
-from routing.delta.counted_runs import leave_out_missing, release
+from routing.delta.counted_runs import leave_out_missing
 from routing.delta.ledger import ReplacedOutput
 from routing.delta.opening import OpenedTable, TableOpener
 from routing.document import (
@@ -38,7 +37,6 @@ from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import refuse_faults
 from routing.tables.table_columns import Table, by_engine
-from routing.terms import JsonObject
 from routing.views.reconcile.episodes import TRAFFIC, ObservedEpisodes
 
 if TYPE_CHECKING:
@@ -63,12 +61,6 @@ def open_tables(config: Config, opener: TableOpener, place: ReplacedOutput | Non
     traffic = {key: opened[key] for key in TRAFFIC if key in opened}
     writer = None if place is None else place.writer
     return opened | opener.read_alike(traffic, {**config.tables, **config.import_tables}, "reconciled", writer)
-
-
-def metadata_of(versions: Mapping[str, int | None]) -> str:
-    """Return the user metadata of the commit: the input versions and the release."""
-    commit_facts: JsonObject = {"command": "reconcile", "release": release(), "input_versions": dict(versions)}
-    return json.dumps(commit_facts, sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -160,7 +152,7 @@ def reconcile(
     is_written = KEY in config.other_outputs
     place = ledger.open_replaced(opener, config, KEY, RECONCILIATION) if is_written else None
     opened = open_tables(config, opener, place)
-    metadata = metadata_of({key: opened_table.version for key, opened_table in opened.items()})
+    metadata = ledger.metadata_of("reconcile", {key: table.version for key, table in opened.items()}, None)
     return _reconcile(
         {key: opened_table.rows for key, opened_table in opened.items()}, progress, place, metadata, with_rows
     )

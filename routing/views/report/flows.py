@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from typing import Any, NamedTuple, TypeVar
 
-from routing.engines.traffic_tables import SENT_KEY, SentKey, TrafficTable, count_by, open_traffic
+from routing.engines.traffic_tables import SENT_KEY, SentKey, TrafficTable, count_by
 from routing.lint.lint_estate import with_keys
 from routing.plan.checked_inputs import instances_of
 from routing.plan.paths import PathPlanner
@@ -49,38 +50,13 @@ Service = tuple[str, str]
 """An instance, and a service that its messages are for."""
 
 
-@dataclass(frozen=True)
-class CountedFlows:
-    """All flows of some messages, and the times of the first and last decision (None without messages).
-
-    ``endings`` are the words of the keys with a known ending.
-    """
-
-    flows: Sequence[MessageFlow]
-    first: int | None
-    last: int | None
-    endings: Mapping[SentKey, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class ReportScale:
-    """Steps of this many seconds, and the services and instances with names."""
-
-    seconds: int
-    services: Sequence[Service]
-    instances: Sequence[str]
-
-    @property
-    def step(self) -> int:
-        """A step in microseconds. Steps begin at whole multiples."""
-        return self.seconds * SECOND
-
-
-def choose_scale(counted: CountedFlows, most_services: int, most_instances: int) -> ReportScale:
-    """Choose the finest steps that a picture can show, so that the number of points stays small."""
+def _choose_names(
+    flows: Iterable[MessageFlow], most_services: int, most_instances: int
+) -> tuple[list[Service], list[str]]:
+    """Choose the services and instances with names, so that the number of points over time stays small."""
     messages_by_service: Counter[Service] = Counter()
     trouble: Counter[Service] = Counter()
-    for flow in counted.flows:
+    for flow in flows:
         service = (flow.instance, flow.service)
         messages_by_service[service] += flow.messages
         if flow.end in STUCK:
@@ -88,9 +64,7 @@ def choose_scale(counted: CountedFlows, most_services: int, most_instances: int)
     both = messages_by_service, trouble
     services = set[Service]().union(*(_names_with_most(one, most_services) for one in both))
     instances = set[str]().union(*(_names_with_most(_by_instance(one), most_instances) for one in both))
-    seconds = choose_seconds(counted.first or 0, counted.last or 0)
-    named = sorted(service for service in services if service[0] in instances)
-    return ReportScale(seconds, named, sorted(instances))
+    return sorted(service for service in services if service[0] in instances), sorted(instances)
 
 
 def choose_seconds(first: int, last: int) -> int:
@@ -119,16 +93,6 @@ def _names_with_most(messages: Mapping[_Named, int], most: int) -> set[_Named]:
 
 
 def count_all(
-    resolved: Table,
-    most_services: int = MOST_SERVICES,
-    most_instances: int = MOST_INSTANCES,
-    find_end: FindEnd | None = None,
-) -> tuple[list[MessageFlow], MessageSeries]:
-    """Return every flow of the messages of ``resolved_routes``, and the messages over time (`count_traffic`)."""
-    return count_traffic(open_traffic(resolved), most_services, most_instances, find_end)
-
-
-def count_traffic(
     resolved: TrafficTable,
     most_services: int = MOST_SERVICES,
     most_instances: int = MOST_INSTANCES,
@@ -137,42 +101,40 @@ def count_traffic(
     """Return every flow of the messages, most frequent first, and the messages over time in order.
 
     ``resolved`` is the table ``resolved_routes``. Rows that a later attempt has replaced do not count. The table
-    is read once for the flows, and a few columns again for the series, because the flows determine its scale
-    (`choose_scale`). The services and instances with most messages are kept separate, up to the given numbers, and
-    as many with most stuck or lost messages. ``find_end`` is called once for each distinct key of messages that
-    left their instance.
+    is read once for the flows, and a few columns again for the series, because the flows determine its steps and
+    names. The services and instances with most messages are kept separate, up to the given numbers, and as many
+    with most stuck or lost messages. ``find_end`` is called once for each distinct key of messages that left their
+    instance.
     """
     messages = resolved.last_attempts((*FLOW, *SENT_KEY, ENQUEUED, DECIDED))
-    counted = _count_flows(messages, find_end)
-    scale = choose_scale(counted, most_services, most_instances)
-    points = messages.points(scale.step, scale.services, scale.instances, counted.endings)
-    ordered = sorted(
-        (TimePoint(*point) for point in points),
-        key=lambda one: (one.at, *map(_text, (one.instance, one.service, one.outcome, one.ending))),
-    )
-    return sorted(counted.flows, key=_place_of_flow), MessageSeries(scale.seconds, ordered, counted.last)
-
-
-def _count_flows(messages: TrafficTable, find_end: FindEnd | None) -> CountedFlows:
     by = FLOW if find_end is None else (*FLOW, *(name for name in SENT_KEY if name not in FLOW))
     groups = messages.groups(by, least=(ENQUEUED, DECIDED), most=(DECIDED,)).rows()
     first, last = groups.values[f"min_{DECIDED}"], groups.values[f"max_{DECIDED}"]
     ends: dict[SentKey, FlowEnd] = {}
     if find_end is not None:
         ends = _find_ends([SentKey(*row) for row in groups.rows(*SENT_KEY)], first, last, find_end)
+    flows = _sum_flows(groups, ends)
+    seconds = choose_seconds(min(first, default=0), max(last, default=0))
+    endings = {key: end.ending for key, end in ends.items() if end.ending != NOT_KNOWN}
+    points = messages.points(seconds * SECOND, *_choose_names(flows, most_services, most_instances), endings)
+    ordered = sorted(
+        (TimePoint(*point) for point in points),
+        key=lambda one: (one.at, *map(_text, (one.instance, one.service, one.outcome, one.ending))),
+    )
+    return sorted(flows, key=_place_of_flow), MessageSeries(seconds, ordered, max(last, default=None))
+
+
+def _sum_flows(groups: TableColumns, ends: Mapping[SentKey, FlowEnd]) -> list[MessageFlow]:
     # Messages of one flow may differ in other columns. They are summed if they have the same end.
     summed: dict[tuple[Any, ...], list[int]] = {}
-    keys = groups.rows(*SENT_KEY) if ends else [None] * len(first)
-    for flow, key, number, oldest in zip(
-        groups.rows(*FLOW), keys, groups.values[COUNT], groups.values[f"min_{ENQUEUED}"], strict=True
-    ):
+    counted = zip(groups.rows(*FLOW), groups.values[COUNT], groups.values[f"min_{ENQUEUED}"], strict=True)
+    keys = groups.rows(*SENT_KEY) if ends else repeat(None)
+    for (flow, number, oldest), key in zip(counted, keys, strict=False):
         end = None if key is None else ends.get(SentKey(*key))
         numbers = summed.setdefault((flow, end), [0, oldest])
         numbers[0] += number
         numbers[1] = min(numbers[1], oldest)
-    flows = [MessageFlow(*flow, *numbers, *(end or ())) for (flow, end), numbers in summed.items()]
-    known_endings = {key: end.ending for key, end in ends.items() if end.ending != NOT_KNOWN}
-    return CountedFlows(flows, min(first, default=None), max(last, default=None), known_endings)
+    return [MessageFlow(*flow, *numbers, *(end or ())) for (flow, end), numbers in summed.items()]
 
 
 def _find_ends(

@@ -18,6 +18,7 @@ from routing.config import RECONCILIATION, Config, TableLocation
 from routing.delta import counted_runs
 from routing.delta.import_times import note_unfinished
 from routing.delta.opening import TableOpener
+from routing.engines.traffic_tables import open_traffic
 from routing.errors import InputError, RoutingError
 from routing.lint.lint_estate import READ, read_one
 from routing.lint.lint_settings import LintSettings
@@ -323,7 +324,7 @@ def _make_report(
     progress("reading the configuration")
     columns, not_known = read_settings(report_tables, moment)
     progress("counting messages")
-    flows, series = count_all(report_tables.resolved, find_end=FlowEndings.of(columns).find)
+    flows, series = count_all(open_traffic(report_tables.resolved), find_end=FlowEndings.of(columns).find)
     choices = find_choices(columns, moment if series.last is None else min(moment, series.last))
     balances = find_balances(choices, count_dialogs(report_tables.resolved, spans_of(choices)))
     progress("linting")
