@@ -5,14 +5,13 @@ This module does not import Spark, so a wrong question fails at once.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from routing.arguments import checked
-from routing.errors import ContractError, join_bounded, quote
+from routing.errors import ContractError, join_bounded, name_nearest, quote
 from routing.rules.text import printed_guid
 
 # The id of a described message. A stored message may have the same id without effect.
@@ -221,16 +220,15 @@ class QuestionError(ContractError):
     @classmethod
     def unknown_word(cls, kind: str, text: str, known_words: Sequence[str]) -> QuestionError:
         """Say that the output has no such word."""
-        near = difflib.get_close_matches(text.upper()[:100], known_words, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known_words)}"
+        near = name_nearest(text.upper(), {word: word for word in known_words})
+        hint = f"did you mean {near}?" if near else f"known are {', '.join(known_words)}"
         return cls(f"there is no {kind} {quote(text)}", hint)
 
     @classmethod
     def unknown_name(cls, kind: str, name: str, known_names: Iterable[str], location: str = "") -> QuestionError:
         """Report an instance or database that a table lacks. ``known_names`` are the known ones."""
-        spelt = {_as_meant(other): other for other in sorted(known_names, reverse=True)}
-        near = difflib.get_close_matches(_as_meant(name), spelt, n=1)
-        hint = f"did you mean {quote(spelt[near[0]])}?" if near else f"look it up in table {kind}s"
+        near = name_nearest(_as_meant(name), {_as_meant(one): one for one in sorted(known_names, reverse=True)})
+        hint = f"did you mean {quote(near)}?" if near else f"look it up in table {kind}s"
         return cls(f"no {kind} {quote(name)} is listed{location}", hint)
 
 

@@ -16,8 +16,7 @@ _T = TypeVar("_T")
 
 def named(name: str | None) -> str:
     """Return a name from the data within a sentence: in quotes, printable, and bounded."""
-    shown = name or ""
-    return quote_name(shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…")
+    return quote_name(name or "", _SHOWN)
 
 
 SHOWN = 20
@@ -54,10 +53,9 @@ def when(time: datetime) -> str:
     return format_time(time.replace(microsecond=0))
 
 
-def cut(text: str) -> str:
+def cut(text: str, longest: int = _LONGEST) -> str:
     """Return a text from the data or about it: printable, and not endless."""
-    shown = printable(text[: _LONGEST + 1])
-    return shown if len(text) <= _LONGEST else f"{shown[:_LONGEST]}…"
+    return printable(text if len(text) <= longest else f"{text[:longest]}…")
 
 
 def quote_log(instance: str, line: str) -> str:
@@ -85,5 +83,4 @@ def count_places(names: Iterable[str], noun: str) -> str:
 
 def quote_name(value: object, longest: int = _LONGEST) -> str:
     """Return a name from the data in quotes, printable and of bounded length."""
-    text = str(value)
-    return f"'{printable(text[:longest])}{'…' if len(text) > longest else ''}'"
+    return f"'{cut(str(value), longest)}'"

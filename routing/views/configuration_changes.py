@@ -11,7 +11,7 @@ from routing.lint.catalogue import Severity
 from routing.lint.lint_settings import LintSettings
 from routing.lint.linting import lint_apart
 from routing.render.wording import format_time
-from routing.result_schemas import FINDING_CHANGES, FINDINGS, ROUTE_CHANGES
+from routing.result_schemas import FINDING_CHANGES, FINDINGS, ROUTE_CHANGES, SIDES
 from routing.rules import text
 from routing.tables.arrow_rows import SchemaRows, with_moments
 from routing.tables.table_columns import TableColumns
@@ -88,8 +88,12 @@ def _row(name: Name, old: RouteValues | None, new: RouteValues | None) -> TableR
     return {column: row[column] for column in ROUTE_CHANGES.names}
 
 
-def list_differences(row: ReadRow, before_or_after: str) -> str | None:
-    """Write the columns of a route of ROUTE_CHANGES on one side, only the different ones for a changed route."""
+def state_change(row: ReadRow) -> str:
+    """Write the columns of a route of ROUTE_CHANGES on both sides, only the different ones for a changed route."""
+    return " \N{RIGHTWARDS ARROW} ".join(filter(None, (_list_differences(row, name) for name in SIDES)))
+
+
+def _list_differences(row: ReadRow, before_or_after: str) -> str:
     is_changed = row["change"] == CHANGED
     differs = [name for name in _CALLED if not is_changed or row[f"{name}_before"] != row[f"{name}_after"]]
     differences = [
@@ -97,7 +101,7 @@ def list_differences(row: ReadRow, before_or_after: str) -> str | None:
         for name in differs
         if row[f"{name}_{before_or_after}"] or is_changed
     ]
-    return ", ".join(differences) or None
+    return ", ".join(differences)
 
 
 def _text(value: Any) -> str:
@@ -121,11 +125,8 @@ def describe_route_changes(
 
 
 def _describe_change(row: ReadRow) -> RouteChange:
-    sentences = [list_differences(row, "before"), list_differences(row, "after")]
     route_address = row["instance_name"], row["database_name"], row["name"]
-    return RouteChange(
-        *route_address, row["change"].upper(), " \N{RIGHTWARDS ARROW} ".join(filter(None, sentences))
-    )
+    return RouteChange(*route_address, row["change"].upper(), state_change(row))
 
 
 COMES, GOES = "comes", "goes"

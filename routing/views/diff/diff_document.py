@@ -19,12 +19,13 @@ from routing.document import (
     Words,
     make_columns,
 )
+from routing.groups import group_pairs
 from routing.render.phrases import join_words, named
 from routing.render.wording import count, format_time, mark_outcome, plain_words, write_json
 from routing.result_schemas import SIDES
 from routing.rules.path_changes import THERE
 from routing.terms import LEAVES, PathEnd, ReadRow
-from routing.views.configuration_changes import COMES, GOES, list_differences
+from routing.views.configuration_changes import COMES, GOES, state_change
 from routing.views.diff.decision_comparison import loses_sight, step_of
 from routing.views.diff.diffing import Diff
 
@@ -33,6 +34,11 @@ SHOWN = 20
 _FEW = 5
 _COUNTS = ("messages", "before", "after", "such as")
 _WORSE, _BETTER, _NEITHER = 1, -1, 0
+_TITLES = {
+    _WORSE: "Messages that get worse",
+    _BETTER: "Messages that get better",
+    _NEITHER: "Messages that get neither worse nor better, but change",
+}
 
 
 def make_document(done: Diff) -> Document:
@@ -47,30 +53,31 @@ def make_document(done: Diff) -> Document:
 
 
 def _state_answers(done: Diff) -> Iterator[Block]:
-    if not done.changed:
-        yield Paragraph(f"None of {count(done.compared, 'message')} {_known_to(done, 'change')}.")
-        return
-    counts = {step: [row for row in done.counts if step_of(row) == step] for step in (_WORSE, _BETTER, _NEITHER)}
     compared = count(done.compared, "message")
-    number = {step: sum(row["messages"] for row in rows) for step, rows in counts.items()}
-    get = {step: "gets" if messages == 1 else "get" for step, messages in number.items()}
-    become, stay = ("becomes", "become"), ("is then", "are then")
-    if counts[_WORSE]:
-        head = f"{number[_WORSE]:,} of {compared} {get[_WORSE]} worse"
-        yield Paragraph(_state_changes(head, counts[_WORSE], become))
-    else:
+    if not done.changed:
+        yield Paragraph(f"None of {compared} {_known_to(done, 'change')}.")
+        return
+    if not done.worse:
         yield Paragraph(f"None of {compared} {_known_to(done, 'get')} worse.")
-    if counts[_BETTER]:
-        head = f"{number[_BETTER]:,} {get[_BETTER]} better"
-        yield Paragraph(_state_changes(head, counts[_BETTER], become))
-    if counts[_NEITHER]:
-        change = "changes" if number[_NEITHER] == 1 else "change"
-        head = f"{number[_NEITHER]:,} {change}, and {get[_NEITHER]} neither worse nor better"
-        yield Paragraph(_state_changes(head, counts[_NEITHER], stay))
+    for step, rows in _by_step(done):
+        messages = sum(row["messages"] for row in rows)
+        s = "s" * (messages == 1)
+        head, verbs = f"{messages:,} get{s} better", ("becomes", "become")
+        if step == _WORSE:
+            head = f"{messages:,} of {compared} get{s} worse"
+        elif step == _NEITHER:
+            head, verbs = f"{messages:,} change{s}, and get{s} neither worse nor better", ("is then", "are then")
+        yield Paragraph(_state_changes(head, rows, verbs))
     if done.not_known:
         yield Paragraph(
             f"It is no longer known where {count(done.not_known, 'message')} end{'s' * (done.not_known == 1)}."
         )
+
+
+def _by_step(done: Diff) -> Iterator[tuple[int, list[ReadRow]]]:
+    """Yield the counts of messages that get worse, better, and neither, if there are any."""
+    by_step = group_pairs((step_of(row), row) for row in done.counts)
+    yield from ((step, by_step[step]) for step in _TITLES if step in by_step)
 
 
 def _known_to(done: Diff, verb: str) -> str:
@@ -131,15 +138,9 @@ def _compared_sides(done: Diff) -> Iterator[Block]:
 
 
 def _lists(done: Diff) -> Iterator[Block]:
-    for step, title in (
-        (_WORSE, "Messages that get worse"),
-        (_BETTER, "Messages that get better"),
-        (_NEITHER, "Messages that get neither worse nor better, but change"),
-    ):
-        rows = [row for row in done.counts if step_of(row) == step]
-        if rows:
-            columns = make_columns(_COUNTS, ["messages"])
-            yield DataTable(columns, list(map(_count, rows[:SHOWN])), title, max(len(rows) - SHOWN, 0))
+    for step, rows in _by_step(done):
+        columns = make_columns(_COUNTS, ["messages"])
+        yield DataTable(columns, list(map(_count, rows[:SHOWN])), _TITLES[step], max(len(rows) - SHOWN, 0))
     yield from _list_rows("Where they are, and what happens to them", list(done.keys), _key)
     yield from _list_rows("Routes in force that differ", list(done.routes), _route)
     for change, title in ((COMES, "Findings of lint that come"), (GOES, "Findings of lint that go")):
@@ -203,9 +204,8 @@ def _decision(row: ReadRow, before_or_after: str) -> Iterator[str | TonedText]:
 
 
 def _route(row: ReadRow) -> Words:
-    before, after = list_differences(row, "before"), list_differences(row, "after")
-    values = " → ".join(difference for difference in (before, after) if difference is not None)
-    return f"{row['change']}: {row['name']} of {_join_names(row, 'instance_name', 'database_name')}: {values}"
+    place = _join_names(row, "instance_name", "database_name")
+    return f"{row['change']}: {row['name']} of {place}: {state_change(row)}"
 
 
 def _finding(row: ReadRow) -> Words:

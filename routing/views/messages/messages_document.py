@@ -19,7 +19,7 @@ from routing.document import (
     make_columns,
 )
 from routing.groups import group_pairs
-from routing.render.phrases import when
+from routing.render.phrases import cut, when
 from routing.render.wording import count, format_duration, mark_outcome, write_json
 from routing.rules.text import fold
 from routing.terms import LEAVES, Outcome, ReadRow
@@ -221,7 +221,9 @@ def _status_texts(done: MessageList) -> Iterator[Block]:
     ):
         numbered = "" if number is None else f"{number} "
         because = "" if why is None else f" {why}"
-        yield ListItem(f"{count(messages, 'message')}, {reason}: {numbered}{agreement}: {_cut(text)}{because}")
+        yield ListItem(
+            f"{count(messages, 'message')}, {reason}: {numbered}{agreement}: {cut(text, _SHOWN_TEXT)}{because}"
+        )
 
 
 def _event_or_text(row: ReadRow) -> str | None:
@@ -231,10 +233,6 @@ def _event_or_text(row: ReadRow) -> str | None:
     hop = "" if row["status_next_hop"] is None else f" to {row['status_next_hop']}"
     text = "" if row["status_text"] is None else f": {row['status_text']}"
     return f"event: {row['status_outcome']}{hop}{text}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN_TEXT else f"{text[:_SHOWN_TEXT]}…"
 
 
 def write_messages(done: MessageList, now: datetime) -> str:

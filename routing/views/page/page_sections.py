@@ -13,7 +13,7 @@ from routing.document import LabelledFact, Paragraph
 from routing.groups import group_pairs
 from routing.lint.catalogue import BY_CODE, Severity
 from routing.render.html import write_html
-from routing.render.phrases import count_places, named, where
+from routing.render.phrases import count_places, cut, named, where
 from routing.render.wording import count, format_duration
 from routing.rules.reconciling import PairClass
 from routing.terms import LEAVES, ReadRow, Reason
@@ -43,7 +43,6 @@ from routing.views.page.page_tables import (
     count_more,
     first_of,
     instant,
-    shown,
     table,
     words,
 )
@@ -153,7 +152,7 @@ def _problems(report: Report) -> PageSection:
     problems = list_reasons(report) if report.problems is None else report.problems
     sections = (
         PageSection(
-            *(f"problem-{place}", shown(problem.title, _LONGEST_TITLE), ""),
+            *(f"problem-{place}", cut(problem.title, _LONGEST_TITLE), ""),
             blocks=problem.blocks,
             evidence=problem.evidence,
             mark=problem.ending,
@@ -174,7 +173,7 @@ def _problems(report: Report) -> PageSection:
 def _troubles(troubles: Sequence[EstateTrouble]) -> PageSection:
     parts = [
         PageSection(
-            *(f"trouble-{number}", shown(_title(trouble), _LONGEST_TITLE), ""),
+            *(f"trouble-{number}", cut(_title(trouble), _LONGEST_TITLE), ""),
             blocks=tuple(trouble.remedy.list_blocks(f"what to do on {named(trouble.remedy.instance)}")),
             mark=str(trouble.kind),
         )

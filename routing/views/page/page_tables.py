@@ -13,7 +13,8 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from routing.document import Block
-from routing.render.wording import count, format_duration, format_time, printable
+from routing.render.phrases import cut
+from routing.render.wording import count, format_duration, format_time
 from routing.rules.timeline import SECOND, moment_of
 from routing.terms import JsonObject
 from routing.views.page.facts import ENDINGS, STUCK, Report
@@ -110,17 +111,12 @@ def count_more(hidden: int, noun: str = "") -> str:
     return f"and {hidden:,} more{noun}" if hidden else ""
 
 
-def shown(text: str, longest: int = LONGEST_NAME) -> str:
-    """Return a text of the data in the form of the page: printable, and cut above the length of names."""
-    return printable(text if len(text) <= longest else f"{text[:longest]}…")
-
-
 def words(value: Any) -> str:
     """Return a value as a cell of a table has it."""
     if value is None:
         return "–"
     if isinstance(value, str):
-        return shown(value, LONGEST_TEXT)
+        return cut(value, LONGEST_TEXT)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
 
 
@@ -294,7 +290,7 @@ class TableFiller:
             names = self.cube.instances if column == "instance" else self.cube.services
             others = count(names.other_count, f"other {column}")
             return others if names.names else f"all {count(names.other_count, column)}"
-        return _BLANKS[column] if value is None else shown(value)
+        return _BLANKS[column] if value is None else cut(value, LONGEST_NAME)
 
 
 @dataclass(frozen=True)

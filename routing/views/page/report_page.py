@@ -16,6 +16,7 @@ from routing.delta.counted_runs import release
 from routing.groups import group_pairs
 from routing.lint.catalogue import Severity
 from routing.render.html import write_html, write_words
+from routing.render.phrases import cut
 from routing.rules.observed import numbers_of
 from routing.rules.timeline import SECOND
 from routing.terms import ReadRow, Reason
@@ -24,6 +25,7 @@ from routing.views.page.facts import ENDINGS, STUCK, Report
 from routing.views.page.message_cells import ReportCube, cube_of, size_of
 from routing.views.page.page_sections import order_balances, sections_of
 from routing.views.page.page_tables import (
+    LONGEST_NAME,
     SHOWN,
     PageChart,
     PageFilter,
@@ -33,7 +35,6 @@ from routing.views.page.page_tables import (
     fill_tables,
     first_of,
     instant,
-    shown,
     words,
 )
 from routing.views.page.pictures import bar_pictures, estate_picture, over_time, picture_theme
@@ -128,7 +129,7 @@ def _draw_estate(matrix: EstateMatrix, cube: ReportCube, estate: PageTable) -> P
     anchors: dict[tuple[str, str], str] = {}
     for row, name in zip(estate.rows, estate.ids, strict=True):
         anchors.setdefault((row[0], row[1]), f"#{name}")
-    links = {pair: anchors[shown(pair[0]), shown(pair[1])] for pair in cells}
+    links = {pair: anchors[cut(pair[0], LONGEST_NAME), cut(pair[1], LONGEST_NAME)] for pair in cells}
     wide = estate_picture.draw_matrix(matrix, cells, links, WIDE)
     narrow = (
         estate_picture.draw_matrix(matrix, cells, links, NARROW) if estate_picture.fits(matrix, NARROW) else None

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import altair as alt
 import vl_convert
 
-from routing.render.wording import printable
+from routing.render.phrases import cut
 from routing.terms import NOT_KNOWN, JsonObject, Outcome, ReadRow
 from routing.views.page.facts import CONNECTION_FAILS, LOOP, NO_RETURN_PATH
 
@@ -117,8 +117,7 @@ def drawn_text(text: str) -> str:
 
     Characters that UTF-16 writes as two are replaced, because Vega cuts texts between the halves and then fails.
     """
-    cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-    return "".join(sign if sign < "\U00010000" else "\ufffd" for sign in printable(cut))
+    return "".join(sign if sign < "\U00010000" else "\ufffd" for sign in cut(text, _LONGEST))
 
 
 def named(rows: Sequence[ReadRow]) -> alt.InlineData:
