@@ -43,6 +43,12 @@ NOTHING_NEAR: SharedTuple[NearMiss] = SharedTuple()
 class KnownInstances(dict[str, SqlInstance]):
     """All known instances, and which databases of them hold a service: found once for all messages."""
 
+    def __init__(self, instances: Mapping[str, SqlInstance]) -> None:
+        super().__init__(instances)
+        self._fitting: dict[tuple[str | None, str | None], Sequence[tuple[str, Database]]] = {}
+        self._holding: dict[tuple[str, str | None], frozenset[str]] = {}
+        self._brokers: dict[str, frozenset[str | None]] = {}
+
     @classmethod
     def of(cls, instances: Mapping[str, SqlInstance]) -> KnownInstances:
         """Return instances as such, themselves if they are already."""
@@ -81,18 +87,6 @@ class KnownInstances(dict[str, SqlInstance]):
             for service, holders in instance.holders.items():
                 by_service.setdefault(service, []).extend((name, holder) for holder in holders)
         return by_service
-
-    @cached_property
-    def _fitting(self) -> dict[tuple[str | None, str | None], Sequence[tuple[str, Database]]]:
-        return {}
-
-    @cached_property
-    def _holding(self) -> dict[tuple[str, str | None], frozenset[str]]:
-        return {}
-
-    @cached_property
-    def _brokers(self) -> dict[str, frozenset[str | None]]:
-        return {}
 
 
 _HeldService = tuple[str, Database, str]

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from routing.advice.status_advice import CountedRemedy
 from routing.advice.status_meanings import find_numbers
 from routing.advice.transport_remedies import look_for_one_cause
-from routing.advice.trouble_catalogue import REASONS
 from routing.cases.background import StatusText, status
 from routing.cases.evidence import ReadLog
 from routing.cases.message_cases import MessageResult
@@ -21,7 +20,7 @@ from routing.render.phrases import count_places, named, when, where
 from routing.render.wording import count, format_duration
 from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.timeline import moment_of
-from routing.terms import NOT_KNOWN, Ending, Outcome, PathEnd, Reason
+from routing.terms import NOT_KNOWN, Ending, Outcome, PathEnd
 from routing.views.check.checking import Check
 from routing.views.check.grouping import STUCK_KINDS, MessageGroup, ProblemKind
 
@@ -209,7 +208,7 @@ def state_cause(group: MessageGroup) -> str:
         return state_status(group, group.trouble)
     if group.kind in (ProblemKind.STUCK, ProblemKind.DROPPED):
         by_rules = (advice.remedy.cause for advice in group.advice if advice.is_of_routes)
-        return next(by_rules, None) or _state_reason(group)
+        return next(by_rules, "")
     if group.trouble is not None:
         return state_status(group, group.trouble)
     if group.kind is ProblemKind.NOT_KNOWN:
@@ -220,18 +219,6 @@ def state_cause(group: MessageGroup) -> str:
         instance = named(group.first.row["instance_name"])
         return f"{instance} has no Service Broker endpoint, and they are for another instance."
     return ""
-
-
-def _find_reason(group: MessageGroup) -> Reason | None:
-    failure = None if group.path is None else group.path.first_failure
-    if failure is not None:
-        return failure.hop_path.reason if failure.hop_path.reason is not None else Reason.ROUTING_LOOP
-    return None if group.verdict is None else group.verdict.reason
-
-
-def _state_reason(group: MessageGroup) -> str:
-    reason = _find_reason(group)
-    return "" if reason is None else REASONS[reason].cause
 
 
 def state_status(group: MessageGroup, status_text: StatusText) -> str:

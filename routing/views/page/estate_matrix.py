@@ -27,17 +27,17 @@ class EstateMatrix:
     """A matrix with the titles of its rows and columns.
 
     ``rows`` are the deciding instances, and ``columns`` the places where their messages end. ``title_of`` has the
-    title of each instance and of each address in its form for comparison.
+    title of each instance and of each address in its form for comparison. ``ends`` are the places by path.
     """
 
     rows: Sequence[str]
     columns: Sequence[str]
     title_of: Mapping[str, str]
-    network: EstateNetwork
+    ends: Mapping[tuple[object, ...], str | None]
 
     def place(self, flow: MessageFlow) -> tuple[str, str]:
         """Return the titles of the row and the column of a flow."""
-        end = _end_of(flow, self.network)
+        end = self.ends[_path_of(flow)]
         return self.title_of[flow.instance], UNKNOWN if end is None else self.title_of[end]
 
 
@@ -56,12 +56,11 @@ def matrix_of(flows: Iterable[MessageFlow], places: Iterable[EstateInstance]) ->
     messages: Counter[str] = Counter()
     trouble: Counter[str] = Counter()
     senders, ends, addresses = set[str](), set[str | None](), set[str]()
-    end_by_key: dict[tuple[object, ...], str | None] = {}
+    end_by_path: dict[tuple[object, ...], str | None] = {}
     for flow in flows:
-        key = flow.instance, flow.outcome, flow.address, flow.end, flow.ending_instance
-        if key not in end_by_key:
-            end_by_key[key] = _end_of(flow, network)
-        end = end_by_key[key]
+        if _path_of(flow) not in end_by_path:
+            end_by_path[_path_of(flow)] = _end_of(flow, network)
+        end = end_by_path[_path_of(flow)]
         senders.add(flow.instance)
         ends.add(end)
         if end is not None and end != flow.ending_instance and end not in network.instances:
@@ -76,12 +75,17 @@ def matrix_of(flows: Iterable[MessageFlow], places: Iterable[EstateInstance]) ->
     titles |= _titles(outside, MOST_ADDRESSES, "other address", "other addresses")
     rows = dict.fromkeys(titles[name] for name in ranked if name in senders)
     columns = dict.fromkeys(titles[name] for name in (*ranked, *outside) if name in ends)
-    return EstateMatrix(list(rows), [*columns, *([UNKNOWN] if None in ends else [])], titles, network)
+    return EstateMatrix(list(rows), [*columns, *([UNKNOWN] if None in ends else [])], titles, end_by_path)
 
 
 def _titles(ranked: Sequence[str], most: int, noun: str, plural: str | None = None) -> dict[str, str]:
     others_title = count(len(ranked) - most, noun, plural)
     return {name: name if place < most else others_title for place, name in enumerate(ranked)}
+
+
+def _path_of(flow: MessageFlow) -> tuple[object, ...]:
+    """Return the facts that decide where messages end."""
+    return flow.instance, flow.outcome, flow.reason is None, flow.address, flow.end, flow.ending_instance
 
 
 def _end_of(flow: MessageFlow, network: EstateNetwork) -> str | None:

@@ -146,14 +146,9 @@ def _ranked(flows: Iterable[MessageFlow], name_of: Callable[[MessageFlow], str])
 
 
 def _cells(flows: Iterable[MessageFlow], place_of: PlaceOf) -> _Cells:
-    """Return the cells of flows. Their place in the matrix is computed once for flows with the same path."""
-    places: dict[tuple[Any, ...], tuple[str, str]] = {}
     cells: _Cells = {}
     for flow in flows:
-        path = (flow.instance, flow.outcome, flow.reason, flow.address, flow.end, flow.ending_instance)
-        if path not in places:
-            places[path] = place_of(flow)
-        key = (flow.instance, flow.service, flow.database, flow.end, flow.why, *places[path])
+        key = (flow.instance, flow.service, flow.database, flow.end, flow.why, *place_of(flow))
         _add(cells, key, flow.messages, flow.oldest // SECOND)
     return cells
 
