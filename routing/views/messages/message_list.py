@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from routing.arguments import checked
-from routing.cases.background import StatusText, status_of
+from routing.cases.background import status_of
 from routing.cases.observed_statuses import newest_statuses
 from routing.config import Config
 from routing.delta import counted_runs
@@ -17,7 +17,6 @@ from routing.engines.traffic_tables import TrafficTable, open_traffic
 from routing.errors import ContractError, InputError
 from routing.importing.import_faults import latest_time
 from routing.result_schemas import LISTED_MESSAGES, MESSAGE_COUNTS, MESSAGE_GROUPS
-from routing.rules.observed import ReasonComparison
 from routing.rules.timeline import SECOND, micros_of, moment_of
 from routing.schemas import KEPT
 from routing.tables.arrow_rows import SchemaRows
@@ -29,15 +28,6 @@ from routing.views.messages.message_filter import MESSAGE_KEY, MessageFilter, se
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-def compare_status(message: ReadRow, row: ReadRow) -> tuple[StatusText, ReasonComparison]:
-    """Compare the status of a row with a message's verdict."""
-    database = message["database_name"]
-    in_msdb = database is None or database.lower() == MSDB or message["rerouted_from"] is not None
-    status = status_of(row)
-    outcome = Outcome(message["outcome"])
-    return status, status.compared(Reason(message["reason"]), in_msdb=in_msdb, outcome=outcome)
 
 
 Queue = tuple[str, str]
@@ -211,7 +201,9 @@ def _make_row(row: ReadRow, status: ReadRow | None, now: int) -> TableRow:
     since = row["decided_at"] if row["outcome"] == Outcome.DELAYED else None
     listed_row = {**row, "age_seconds": _age(row["enqueue_time"], now), "delayed_since": since}
     if status is not None:
-        status_text, compared = compare_status(row, status)
+        status_text, database, outcome = status_of(status), row["database_name"], Outcome(row["outcome"])
+        in_msdb = database is None or database.lower() == MSDB or row["rerouted_from"] is not None
+        compared = status_text.compared(Reason(row["reason"]), in_msdb=in_msdb, outcome=outcome)
         listed_row |= {
             "status_observed_at": moment_of(status_text.observed_at),
             "status_source": status["source"],
