@@ -246,10 +246,9 @@ def _columns_of(verdict: Verdict) -> TableRow:
 class RemedyFacts:
     """The facts of the estate for the remedy of a message.
 
-    ``instances`` are all known ones. They have services with names like the message's, the routes that it meets,
-    and the routes of msdb elsewhere. ``addresses`` are those of instances and of all routes.
-    ``services_in_use`` are similar service names in stored messages. ``server`` has the exports other
-    than routing.
+    ``instances`` are all known ones with their routes, and with the services that have names like the message's.
+    ``addresses`` are those of instances and of all routes. ``services_in_use`` are similar service names in stored
+    messages. ``server`` has the exports other than routing.
     """
 
     instances: Mapping[str, SqlInstance] = field(default_factory=dict)
