@@ -28,6 +28,27 @@ _TURKISH = re.compile(
     rf"|(?<={_LETTER}{{3}})\u00de(?![{_AFTER_THORN}{_AFTER_THORN.upper()}])|(?<!{_LETTER})\u00dd[aeou]"
     rf"|[{_SIX}]{_LETTER}{{0,40}}[{_TURKISH_TOO}]|[{_TURKISH_TOO}]{_LETTER}{{0,40}}[{_SIX}]"
 )
+# The letters beyond ASCII that the languages of Windows-1252 have in one word, and where none of them has a letter:
+# French has \u0153 only before others, Portuguese and Estonian \u00f5, Italian \u00ec and \u00f9 only at the end.
+_ALPHABETS = tuple(
+    map(
+        frozenset,
+        (
+            "\u00e4\u00f6\u00fc\u00df\u00e9\u00e8\u00e0\u00ea\u00e7",  # German, with its French words
+            "\u00e5\u00e4\u00f6\u00e6\u00f8\u00e9\u00e8\u00ea\u00f2\u00f3\u00f4\u00fc",  # Nordic
+            "\u00e4\u00f6\u00f5\u00fc\u0161\u017e",  # Estonian and Finnish
+            "\u00e1\u00f0\u00e9\u00ed\u00f3\u00fa\u00fd\u00fe\u00e6\u00f6",  # Icelandic
+            "\u00e0\u00e2\u00e6\u00e7\u00e9\u00e8\u00ea\u00eb\u00ee\u00ef\u00f4\u0153\u00f9\u00fb\u00fc\u00ff",  # French
+            "\u00e1\u00e9\u00ed\u00f1\u00f3\u00fa\u00fc\u00ef",  # Spanish
+            "\u00e0\u00e7\u00e8\u00e9\u00ed\u00ef\u00f2\u00f3\u00fa\u00fc",  # Catalan
+            "\u00e3\u00e1\u00e0\u00e2\u00e7\u00e9\u00ea\u00ed\u00f3\u00f4\u00f5\u00fa\u00fc",  # Portuguese
+            "\u00e0\u00e8\u00e9\u00ec\u00ed\u00ee\u00f2\u00f3\u00f9\u00fa",  # Italian
+            "\u00e9\u00e8\u00ea\u00eb\u00ef\u00f6\u00fc\u00e4",  # Dutch
+        ),
+    )
+)
+_MISPLACED = re.compile(r"[\u0153\u00f5](?![a-z])|[\u00ec\u00f9](?=[a-z])|\u00e3(?=[b-df-hj-nprtv])")
+_WORD = re.compile(rf"{_LETTER}+")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _SHOWN = 60
 _BYTES = range(128, 256)
@@ -70,10 +91,19 @@ def _check(encoding: str) -> None:
 
 
 def is_plausible(text: str) -> bool:
-    """Return True if a name read as Windows-1252 may be right: beyond ASCII it has only a few Latin letters."""
-    return not (_FOREIGN_WORD.search(text) or _TURKISH.search(text)) and all(
+    """Return True if a name read as Windows-1252 may be right: each of its words has the letters of one language."""
+    return not (any(map(_is_foreign, _WORD.findall(text))) or _TURKISH.search(text)) and all(
         _is_latin_letter(letter) for letter in _BEYOND_ASCII.findall(text) if letter in _GUESSED
     )
+
+
+def _is_foreign(word: str) -> bool:
+    """Return True if no language of Windows-1252 has a word with these letters."""
+    if word.isascii():
+        return False
+    letters = {letter for letter in word.lower() if letter in _GUESSED}
+    is_of_one = any(letters <= alphabet for alphabet in _ALPHABETS)
+    return not is_of_one or bool(_FOREIGN_WORD.search(word) or _MISPLACED.search(word.lower()))
 
 
 def is_guessed(text: str) -> bool:
@@ -87,10 +117,14 @@ def _is_latin_letter(character: str) -> bool:
 
 def without_implausible(text: str) -> str:
     """Return a text with a replacement character for each one that is implausible in names."""
-    text = _FOREIGN_WORD.sub(lambda match: "\ufffd" * len(match[0]), text)
+    text = _WORD.sub(lambda match: _doubt(match[0]) if _is_foreign(match[0]) else match[0], text)
     if _TURKISH.search(text):
         text = text.translate(dict.fromkeys(map(ord, _SIX), "\ufffd"))
     return _BEYOND_ASCII.sub(lambda match: match[0] if _is_latin_letter(match[0]) else "\ufffd", text)
+
+
+def _doubt(word: str) -> str:
+    return _BEYOND_ASCII.sub("\ufffd", word)
 
 
 def option_for(text: str) -> str:

@@ -16,6 +16,8 @@ _LINE_END = re.compile(r"(?<!\r)\r*\n|\r")
 _REST = r"(?:[^()\d]|\([^()\d]{0,20}\)){0,60}"
 _COUNT = re.compile(rf"[(\uff08]{_REST}\d[\d.,' \u00a0\u202f]{{0,30}}{_REST}[)\uff09]")
 _NUMBER = re.compile(r"\d+(?:[.,' \u00a0\u202f]\d{3}\b)*")
+# SSMS puts the server and the login before the messages of a server group, as in HUB(CORP\dba): (1 row affected)
+_OF_GROUP = re.compile(r"[^\s()]{1,128}\([^()]{1,128}\): ")
 _COUNTED = re.compile(
     r"row|zeile|ligne|fila|righ?[ae]|linha|строк|sat.r|řádk|rad|wiersz|rij|sor\b|行|列|행", re.IGNORECASE
 )
@@ -112,9 +114,14 @@ def lines_of(text: str) -> list[str]:
     return _LINE_END.split(text) if "\r" in plain else plain.split("\n")
 
 
+def _message(line: str) -> str:
+    text = line.strip()
+    return _OF_GROUP.sub("", text, count=1) if "): " in text else text
+
+
 def is_remark(line: str, *, may_be_row: bool = True) -> bool:
     """Return whether a line is blank, a heading, a count of rows or a closing time: no row in any language."""
-    text = line.strip()
+    text = _message(line)
     if _FENCE.fullmatch(text) or _COUNT.fullmatch(text) or _MOMENT.fullmatch(text) or _HEADING.fullmatch(text):
         return True
     return not text or (not may_be_row and _TITLE.fullmatch(text) is not None)
@@ -122,14 +129,14 @@ def is_remark(line: str, *, may_be_row: bool = True) -> bool:
 
 def find_count(line: str) -> int | None:
     """Return the number of rows that a line counts below a result set; None where it counts none for certain."""
-    text = line.strip()
+    text = _message(line)
     numbers = _NUMBER.findall(text) if _COUNT.fullmatch(text) and _COUNTED.search(text) else []
     return int("".join(filter(str.isdigit, numbers[0]))) if len(numbers) == 1 else None
 
 
 def find_error(line: str) -> str | None:
     """Return the number of the error that a line names, in any language; None where it names none."""
-    match = _ERROR.match(line.strip().replace("\u00a0", " "))
+    match = _ERROR.match(_message(line).replace("\u00a0", " "))
     if match is not None:
         return match.group(1)
     return "of sqlcmd" if _SQLCMD_ERROR.match(line) else None
