@@ -133,7 +133,7 @@ def _choose(
         alone = _leave_included_out(own_outlines, notes)
         included = own_outlines.keys() - set(alone)
         names = reader.known_instances, included, databases
-        arranged = arrange(folder, alone, environment, why, environments, *names)
+        arranged = arrange(folder, alone, environment, why, environments, *names, reader.delimiters)
         notes += why
         if not arranged:
             unread += why
@@ -287,6 +287,7 @@ class _ScriptReader:
     notes: list[str]
     scripted_at: datetime | None
     databases: Collection[str]
+    delimiters: dict[Path, str] = field(default_factory=dict)
 
     def outline(self, file: Path) -> ScriptOutline:
         """Return a file's outline. Raises InputError."""
@@ -314,6 +315,7 @@ class _ScriptReader:
                 database=options.stand_ins.database_name,
                 variables=options.variables,
                 servers=servers,
+                delimiter=self.delimiters.get(file, ""),
             )
 
         try:

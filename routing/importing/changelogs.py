@@ -109,23 +109,25 @@ _SQL_FILE = re.compile(
 _BARE = r"""[^\s"'<>,{}]+(?:,[ \t]*[^\s"'<>,{}:]+(?![^\s"'<>,{}]|[ \t]*:))*"""
 _VALUE = rf"""["']?[ \t]*[:=][ \t]*(?:"([^"\n]*)"|'([^'\n]*)'|({_BARE}))"""
 _INCLUDED = re.compile(rf"\b(?:file|path){_VALUE}", re.IGNORECASE)
-_SELECTOR = re.compile(rf"\b(context(?:Filter)?|labels|dbms|ignore){_VALUE}")
+_SELECTOR = re.compile(rf"\b(context(?:Filter)?|labels|dbms|ignore|endDelimiter){_VALUE}")
 
 
 @dataclass
 class Changelogs:
     """The scripts that changelogs include, by their places.
 
-    ``conditions`` has the contexts and labels under which Liquibase runs a script. It does not run those that
-    are ``left_out``.
+    ``conditions`` has the contexts and labels under which Liquibase runs a script, ``delimiters`` what ends its
+    statements. It does not run those that are ``left_out``.
     """
 
     order: dict[PurePosixPath, int] = field(default_factory=dict)
     conditions: dict[PurePosixPath, str] = field(default_factory=dict)
+    delimiters: dict[PurePosixPath, str] = field(default_factory=dict)
     left_out: list[PurePosixPath] = field(default_factory=list)
 
 
-_EXCLUDING = ("ignore", "dbms")
+_DELIMITER = "endDelimiter"
+_NO_CONDITIONS = ("ignore", "dbms", _DELIMITER)
 _NOWHERE = PurePosixPath("/")
 """Stands for an included file that is not in the folder."""
 _Included = tuple[PurePosixPath, Mapping[str, str]]
@@ -146,21 +148,23 @@ def read_changelogs(folder: Path, scripts: Sequence[PurePosixPath]) -> Changelog
             files[place].append(path)
     included = {changelog: list(_find_included(changelog, text, files)) for changelog, text in texts.items()}
     inner = {path for entries in included.values() for path, _ in entries}
-    tops = sorted(texts, key=lambda changelog: (changelog in inner, natural_key(str(changelog))), reverse=True)
-    waiting: list[_Included] = [(changelog, {}) for changelog in tops]
     done, not_run = Changelogs(), set[PurePosixPath]()
-    while waiting:
-        path, selectors = waiting.pop()
-        # Another changeset may run a script that one has left out.
-        if path in done.order or (path in texts and path in not_run):
-            continue
-        if selectors.get("ignore") == "true" or not is_ours(selectors.get("dbms", "")):
-            not_run.add(path)
-        else:
-            done.order[path] = len(done.order)
-            if shown := " ".join(f"{name} {selectors[name]}" for name in selectors if name not in _EXCLUDING):
+    for top in sorted(texts, key=lambda changelog: (changelog in inner, natural_key(str(changelog)))):
+        waiting: list[_Included] = [] if top in done.order else [(top, {})]
+        while waiting:
+            path, selectors = waiting.pop()
+            shown = " ".join(f"{name} {selectors[name]}" for name in selectors if name not in _NO_CONDITIONS)
+            is_free = not shown and bool(done.conditions.get(path))
+            # Another changeset may run a script that one has left out, or run it without conditions.
+            if (path in done.order and not is_free) or (path in texts and path in not_run):
+                continue
+            if selectors.get("ignore") == "true" or not is_ours(selectors.get("dbms", "")):
+                not_run.add(path)
+            else:
+                done.order.setdefault(path, len(done.order))
                 done.conditions[path] = shown
-        waiting += reversed([(below, {**selectors, **further}) for below, further in included.get(path, [])])
+                done.delimiters.setdefault(path, selectors.get(_DELIMITER, ""))
+            waiting += reversed([(below, {**selectors, **further}) for below, further in included.get(path, [])])
     done.order = {path: place for path, place in done.order.items() if path not in texts}
     folders = {path.parent for path in done.order}
     not_run.update(path for path in scripts if path.parent in folders and _NOWHERE not in inner)

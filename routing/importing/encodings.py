@@ -28,8 +28,8 @@ _TURKISH = re.compile(
     rf"|(?<={_LETTER}{{3}})\u00de(?![{_AFTER_THORN}{_AFTER_THORN.upper()}])|(?<!{_LETTER})\u00dd[aeou]"
     rf"|[{_SIX}]{_LETTER}{{0,40}}[{_TURKISH_TOO}]|[{_TURKISH_TOO}]{_LETTER}{{0,40}}[{_SIX}]"
 )
-# The letters beyond ASCII that the languages of Windows-1252 have in one word, and where none of them has a letter:
-# French has \u0153 only before others, Portuguese and Estonian \u00f5, Italian \u00ec and \u00f9 only at the end.
+# The letters beyond ASCII that languages of Windows-1252 have in one word, and where none of them has a letter:
+# \u0153 and \u00f5 are never the last one, \u00ec and \u00f9 always, and \u00e3 comes before few consonants.
 _ALPHABETS = tuple(
     map(
         frozenset,
@@ -38,7 +38,8 @@ _ALPHABETS = tuple(
             "\u00e5\u00e4\u00f6\u00e6\u00f8\u00e9\u00e8\u00ea\u00f2\u00f3\u00f4\u00fc",  # Nordic
             "\u00e4\u00f6\u00f5\u00fc\u0161\u017e",  # Estonian and Finnish
             "\u00e1\u00f0\u00e9\u00ed\u00f3\u00fa\u00fd\u00fe\u00e6\u00f6",  # Icelandic
-            "\u00e0\u00e2\u00e6\u00e7\u00e9\u00e8\u00ea\u00eb\u00ee\u00ef\u00f4\u0153\u00f9\u00fb\u00fc\u00ff",  # French
+            # French
+            "\u00e0\u00e2\u00e6\u00e7\u00e9\u00e8\u00ea\u00eb\u00ee\u00ef\u00f4\u0153\u00f9\u00fb\u00fc\u00ff",
             "\u00e1\u00e9\u00ed\u00f1\u00f3\u00fa\u00fc\u00ef",  # Spanish
             "\u00e0\u00e7\u00e8\u00e9\u00ed\u00ef\u00f2\u00f3\u00fa\u00fc",  # Catalan
             "\u00e3\u00e1\u00e0\u00e2\u00e7\u00e9\u00ea\u00ed\u00f3\u00f4\u00f5\u00fa\u00fc",  # Portuguese
@@ -91,7 +92,7 @@ def _check(encoding: str) -> None:
 
 
 def is_plausible(text: str) -> bool:
-    """Return True if a name read as Windows-1252 may be right: each of its words has the letters of one language."""
+    """Return True if a name read as Windows-1252 may be right: each word has letters of one language."""
     return not (any(map(_is_foreign, _WORD.findall(text))) or _TURKISH.search(text)) and all(
         _is_latin_letter(letter) for letter in _BEYOND_ASCII.findall(text) if letter in _GUESSED
     )

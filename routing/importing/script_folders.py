@@ -346,12 +346,14 @@ def arrange(
     instances: Collection[str] = (),
     included: Collection[Path] = (),
     databases: Collection[str] = (),
+    delimiters: dict[Path, str] | None = None,
 ) -> list[Path]:
     """Return the scripts of a folder to apply, in order. ``notes`` gets the skipped ones with the reason.
 
     Only scripts for ``environment`` are applied. ``environments`` gets all environments of the folder. Folders
     with the names of ``instances`` are not of environments. Scripts that others ``included`` are siblings too.
-    Folders with the names of ``databases`` hold no tests or samples.
+    Folders with the names of ``databases`` hold no tests or samples. ``delimiters`` gets what ends the statements
+    of a script if a changelog says it.
     """
     paths = {within(folder, file): file for file in files}
     known_instances = {name.casefold() for name in instances}
@@ -382,11 +384,13 @@ def arrange(
     names = ", ".join(sorted({of_environments[path].upper() for path in other_environments}))
     leave_out(f"scripts for environments (--environment applies one of {names})", other_environments)
     leave_out("since a baseline replaces them", list(_replaced_by_baseline(remaining)))
-    perhaps = group_pairs((why, path) for path, why in changelogs.conditions.items() if path in remaining)
+    perhaps = group_pairs((why, path) for path, why in changelogs.conditions.items() if why and path in remaining)
     notes += (
         f"applied, though Liquibase runs them only with {why}: {_names(paths, those)}"
         for why, those in perhaps.items()
     )
+    if delimiters is not None:
+        delimiters.update((paths[path], sign) for path, sign in changelogs.delimiters.items() if path in remaining)
     has_up = any("up" in map(str.casefold, path.parts[:-1]) for path in remaining)
     return [paths[path] for path in sorted(remaining, key=lambda path: _order(path, plan, has_up=has_up))]
 

@@ -26,6 +26,7 @@ _BROKER_OPTIONS = {
     "errorbrokerconversations": "ERROR_BROKER_CONVERSATIONS",
 }
 _DATABASE_NAMES = ("TargetDatabase", "TargetDatabaseName", "SqlTargetName", "Name")
+_PROFILE = ".publish.xml"
 _NOT_BUILT = ("bin", "obj")
 # This SDK builds content, and leaves out the folders whose scripts a deployment includes by :r.
 _CONTENT_SDK = "msbuild.sdk.sqlproj"
@@ -84,7 +85,7 @@ def parse_xml(data: bytes) -> _Element:
 class SqlProject:
     """A project: the name of its database, the default values of variables, and its texts in order.
 
-    ``guesses`` are sentences on items under a condition, which are always taken.
+    ``guesses`` are sentences on items under a condition, which are always taken, and on profiles, which are not.
     """
 
     database: str
@@ -121,8 +122,24 @@ def read_project(path: FilePlace) -> SqlProject:
         f"{path}, line {item.line}: the condition of <{item.name}> is not evaluated, so its scripts are read"
         for item in _conditional_items(root)
     )
+    guesses = (*guesses, *_say_profiles(path.parent))
     variables = {"DatabaseName": database, **_variables(root, properties)}
     return SqlProject(database, variables, tuple(sources), guesses)
+
+
+def _say_profiles(folder: FilePlace) -> Iterator[str]:
+    """Yield a note on each publish profile of a project: what it sets is not taken, and may have passwords."""
+    for file in list_files(folder, []):
+        if not file.name.lower().endswith(_PROFILE):
+            continue
+        try:
+            root = parse_xml(file.read_bytes())
+        except ValueError as error:
+            yield f"{file}: not read, {error}"
+            continue
+        variables = [element.attributes.get("Include", "") for element in root.all_named("SqlCmdVariable")]
+        names = [*(element.text.strip() for element in root.all_named("TargetDatabaseName")), *variables]
+        yield f"{file}: not applied, a publish profile (give its values with -v): {', '.join(names)}"
 
 
 def _conditional_items(element: _Element, *, is_conditional: bool = False) -> Iterator[_Element]:

@@ -126,6 +126,18 @@ def test_circular_includes_are_read_once(tmp_path: Path, capsys: pytest.CaptureF
     assert {(one["code"], one["line"]) for one in done["findings"]} == {("SBR006", 3)}
 
 
+@pytest.mark.parametrize("delimiter", ["/", "\\n/\\s*\\n|\\n/\\s*$", "@@", "GO", ""])
+def test_a_changelog_gives_the_delimiter_of_a_script(delimiter: str, tmp_path: Path) -> None:
+    sign = delimiter if delimiter in ("@@", "GO") else "/" if delimiter else ";"
+    changeset = f'<changeSet id="1"><sqlFile path="a.sql" endDelimiter="{delimiter}"/></changeSet>'
+    text = f"{PLAIN.format('Old')}{sign}\nDROP ROUTE [Old];\n{sign}\n{PLAIN.format('R')}{sign}\n" * 2
+    scripts = {"all.xml": f"<databaseChangeLog>{changeset}</databaseChangeLog>", "a.sql": text}
+    done = checked(tmp_path, scripts)
+    assert addresses(done) == ["TCP://h:4022"]
+    [why] = done.evidence.log.rejected
+    assert "a.sql, line 11: CREATE ROUTE 'R'" in why
+
+
 WEB = {
     "routes.json": '{"GET /": "home.index"}',
     "services.json": '[{"name": "orders", "port": 8080}]',

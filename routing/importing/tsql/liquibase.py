@@ -28,11 +28,27 @@ _SELECTORS = ("context", "contextfilter", "labels")
 _PARTS = frozenset(["CASE"])
 # A delimiter only on a line of its own.
 _SLASH = "/"
+_USUAL = (";", "go")
 
 
 def is_formatted(text: str) -> bool:
     """Return whether a script is formatted SQL of Liquibase, by its first comment."""
     return _HEADER.match(text.removeprefix("\ufeff")) is not None
+
+
+def as_changeset(source: SourceText, delimiter: str) -> SourceText:
+    """Return a script as formatted SQL if its changelog has a delimiter of its statements beside ; and GO."""
+    if not delimiter or _clean(delimiter) in _USUAL or is_formatted(source.text):
+        return source
+    quote_sign = "'" if '"' in delimiter else '"'
+    changeset = f"--changeset sqlFile endDelimiter:{quote_sign}{delimiter}{quote_sign}"
+    return SourceText(f"--liquibase formatted sql\n{changeset}\n{source.text}", source.file, source.line - 2)
+
+
+def _clean(delimiter: str) -> str:
+    """Return a delimiter without the line ends around it, once for all its alternatives."""
+    plain = _LINE_END_ESCAPES.sub("", delimiter).strip().lower()
+    return "|".join(dict.fromkeys(plain.split("|"))) or ";"
 
 
 def read_any_batches(
@@ -140,8 +156,7 @@ class ChangesetLines(sqlcmd.BatchLines):
         ends_update = attributes.get("failonerror", "").lower() != "false"
         self._changeset = Changeset(name, (file, number), selector, why, ends_update)
         splits = attributes.get("splitstatements", "").lower() != "false"
-        delimiter = _LINE_END_ESCAPES.sub("", attributes.get("enddelimiter", ";")).strip().lower() or ";"
-        self._delimiter = delimiter if splits else None
+        self._delimiter = _clean(attributes.get("enddelimiter", ";")) if splits else None
         if not is_ours(attributes.get("dbms", "")):
             self._why_left_out = f"dbms:{attributes['dbms']}"
         elif attributes.get("ignore", "").lower() == "true":

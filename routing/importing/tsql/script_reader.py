@@ -21,7 +21,7 @@ from routing.importing.tsql.grammar import parse_batch
 from routing.importing.tsql.instance_state import InstanceState
 from routing.importing.tsql.interpreter import ScriptInterpreter
 from routing.importing.tsql.kept_batches import find_data_runs, keep_batch
-from routing.importing.tsql.liquibase import find_rivals, read_any_batches
+from routing.importing.tsql.liquibase import as_changeset, find_rivals, read_any_batches
 from routing.importing.tsql.parse_faults import count_open_blocks
 from routing.importing.tsql.script_run import ScriptRun
 from routing.importing.tsql.script_statements import (
@@ -345,18 +345,20 @@ def read_file(
     instance: str | None = None,
     variables: Mapping[str, str] | None = None,
     servers: Collection[str | None] | None = None,
+    delimiter: str = "",
 ) -> ReadScript:
     """Read a script file in any encoding, or a database project. The default time is the file's own.
 
     Files of ``:r`` are searched beside the file that names them. A project's own database takes precedence over
-    ``database``, and ``variables`` over its values. Raises OSError, and ValueError if the file is not text.
+    ``database``, and ``variables`` over its values. ``delimiter`` ends statements, as a changelog of Liquibase
+    says. Raises OSError, and ValueError if the file is not text.
     """
     guesses: list[str] = []
     opened = _open(path, guesses)
     if scripted_at is None:
         scripted_at = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
     script = read_script(
-        opened.sources,
+        [as_changeset(source, delimiter) for source in opened.sources],
         file=str(path),
         scripted_at=scripted_at,
         database=opened.database or database,

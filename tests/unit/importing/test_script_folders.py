@@ -404,6 +404,18 @@ def test_a_changelog_in_a_context_has_scripts_of_that_context(tmp_path: Path) ->
     ]
 
 
+@pytest.mark.parametrize("first", ["", ' context="test"'])
+@pytest.mark.parametrize("second", ["", ' labels="v2"'])
+def test_a_script_that_also_runs_without_a_context_has_no_note(tmp_path: Path, first: str, second: str) -> None:
+    outer = XML.format(f'<include file="x/inner.xml"{first}/><include file="x/inner.xml"{second}/>')
+    (tmp_path / "x").mkdir()
+    (tmp_path / "all.xml").write_text(outer, encoding="utf-8")
+    (tmp_path / "x/inner.xml").write_text(XML.format('<sqlFile path="x/a.sql"/>'), encoding="utf-8")
+    notes: list[str] = []
+    assert len(arrange(tmp_path, [tmp_path / "x/a.sql"], None, notes, set())) == 1
+    assert len(notes) == (first != "" and second != "")
+
+
 def test_an_included_script_shows_that_its_sibling_is_of_an_environment() -> None:
     notes: list[str] = []
     main, test = TOP / "main.sql", TOP / "routes/test.sql"

@@ -80,6 +80,23 @@ def test_conditions_are_noted_and_names_of_items_evaluated(tmp_path: Path) -> No
     assert script.guesses == (f"{path}, line 2: {why}", f"{path}, line 3: {why}")
 
 
+def test_publish_profiles_are_named(tmp_path: Path) -> None:
+    files = {
+        "Prod.publish.xml": OLD.format(
+            "<PropertyGroup><TargetDatabaseName>Sales</TargetDatabaseName></PropertyGroup>"
+            '<ItemGroup><SqlCmdVariable Include="Peer"><Value>h:2</Value></SqlCmdVariable></ItemGroup>'
+        ),
+        "sub/bad.publish.xml": "<Project",
+    }
+    path = project(tmp_path, SDK.format(""), files)
+    good, bad = read_file(path, scripted_at=NOW).guesses
+    assert (
+        good
+        == f"{tmp_path}/Prod.publish.xml: not applied, a publish profile (give its values with -v): Sales, Peer"
+    )
+    assert bad.startswith(f"{tmp_path}/sub/bad.publish.xml: not read, it is not XML")
+
+
 def test_a_project_in_the_working_directory_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project(tmp_path / "db", SDK.format('<Build Include="..\\Shared\\S.sql" />')).parent)
     project(tmp_path, "", {"Shared/S.sql": ROUTE.format("S"), "db/sub/R.sql": ROUTE.format("R")})
