@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from routing.importing.catalog.views import LONGEST, NAMES, VIEWS, export_again, fold_columns, names_server
+from routing.importing.catalog.views import LONGEST, NAMES, export_again, fold_columns
 
 _LINE_END = re.compile(r"(?<!\r)\r*\n|\r")
 # SQL Server counts rows in the language of the session, as in (2 Zeile(n) betroffen).
@@ -24,6 +24,8 @@ _COUNTED = re.compile(
 # SSMS ends its results with a time, as in Hora de finalización: 2026-01-05T19:00:00.1234567+01:00
 _MOMENT = re.compile(r"[^\d,;|\t]{1,60}[:\uff1a] *\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:[+-]\d\d:\d\d|Z)?")
 _HEADING = re.compile(r"(?:-{2,}|={2,}|\*{2,}|#+) .+ (?:-{2,}|={2,}|\*{2,}|#+)")
+# Headings of Markdown, Jira and Confluence as well.
+_TITLE = re.compile(r"(?:#{1,6}|h[1-6]\.) .+|(\*{1,2})[^*]+\1")
 # The marks around text of fixed width in Markdown, Jira and Confluence.
 _FENCE = re.compile(r"[`~]{3,}\w*|\{(?:code|noformat)[^{}]*\}")
 # Msg 916, Level 14, State 1 in any language, with the commas of Chinese and Japanese too.
@@ -33,7 +35,7 @@ _ERROR = re.compile(
     rf"[^\d,\uff0c、]{{1,40}}\d{{1,3}}{_COMMA}[^\d,\uff0c、]{{1,40}}\d{{1,3}}(?!\d)"
 )
 ELLIPSES = ("...", "\u2026")
-_LONGEST_LINE = 200
+LONGEST_LINE = 200
 _SQLCMD_ERROR = re.compile(r"Sqlcmd: ")
 # The forms of DataGrip, DBeaver, FreeTDS, ODBC, PowerShell, Java, Python and Go, of a query without an end, and of
 # tools that show only the first rows.
@@ -74,39 +76,6 @@ _CERTAIN = re.compile(
 )
 
 
-# SSMS and sqlcmd tell which server :connect reached, as in Connecting to HUB... and Verbindung mit HUB wird ...
-_CONNECT = re.compile(
-    r"connect|connex|conness|cone[ctx]|verbind|подключ|соедин|połącz|bağlan|připoj|anslut|接続|连接|連接|連線|연결",
-    re.IGNORECASE,
-)
-_CONNECTED = re.compile(
-    r"sqlcmd ?: .{0,80}(?:success|erfolgreich|réussi|correct|[eéê]xito|sucesso|riuscit|успешно|正常|成功|성공)",
-    re.IGNORECASE,
-)
-_NAMED_SERVER = re.compile(
-    r"[-=*#:\s]{0,80}@{0,2}(?P<label>[^\W\d][^:=\uff1a\r\n]{0,40}?)\s?[:\uff1a=]\*{0,2}\s?"
-    r"(?P<name>[^\s;|]{1,128}?),?(?:[-=*#\s]{0,80}|[;|\s]{1,9}(?P<rest>[^\W\d].*))"
-)
-# The prompt of a terminal shows with which server sqlcmd, Invoke-Sqlcmd and dbatools worked.
-_COMMAND = re.compile(r".{0,300}?\s-(?P<label>S|(?i:ServerInstance|SqlInstance))[ :=]{1,2}(?P<name>\S+)(?P<rest>)")
-# Headings of Markdown, Jira and Confluence as well.
-_TITLE = re.compile(r"(?:#{1,6}|h[1-6]\.) .+|(\*{1,2})[^*]+\1")
-_TAGS = re.compile(r"<[^<>]*>")
-_DEFAULT_PORT = re.compile(r"^tcp:|,1433$", re.IGNORECASE)
-_AROUND_WORD = "-=*#.,:;()[]{}<>/\\|'\"`\u2026"
-_NAME = re.compile(r"(?=.*[^\W\d]|(?:\d+\.){3}\d)[\w$.,\\-]{1,128}")
-# The words of headings that say what a result set is of, and the words between it and a server or database.
-_SUBJECT = re.compile(
-    rf"sys[._]\w{{1,60}}|dm_\w{{1,60}}|{'|'.join(VIEWS)}"
-    r"|(?:rout(?:es?|en|ing)|r[uo]tas?|rotalar|tras[ay]|itin[eé]raires?|servi[cçz]\w{1,3}|dienste?|usługi|služby"
-    r"|datab\w{2,4}|datenbank(?:en)?|queues?|filas?|files?|colas?|warteschlangen?|endp\w{3,5}|[ck]onversa\w{3,6}|dialog\w?"
-    r"|messages?|mensa\w{3,5}|nachrichten?|transmission|broker|results?|ergebnisse?|outputs?|reports?|berichte?|kolejki"
-    r"|(?:result(?:set)?|table|grid|query)\d+"
-    r"|служб\w?|маршрут\w?|очеред\w?|сервис\w?|сообщени\w|サービス|ルート|キュー|服务|路由|队列|서비스)"
-)
-_BETWEEN = re.compile(r"server|instance|sql|sys|of|on|at|from|for|the|in|von|auf|de|del|du|sur|en|h?\d+")
-
-
 def lines_of(text: str) -> list[str]:
     """Split a text at the line ends that tools write: others, such as U+2028, may be part of a value."""
     # Nearly all texts have one kind of line end, which is split far faster.
@@ -124,7 +93,12 @@ def is_remark(line: str, *, may_be_row: bool = True) -> bool:
     text = _message(line)
     if _FENCE.fullmatch(text) or _COUNT.fullmatch(text) or _MOMENT.fullmatch(text) or _HEADING.fullmatch(text):
         return True
-    return not text or (not may_be_row and _TITLE.fullmatch(text) is not None)
+    return not text or (not may_be_row and is_title(text))
+
+
+def is_title(text: str) -> bool:
+    """Return whether a line is a heading in any form."""
+    return _HEADING.fullmatch(text) is not None or _TITLE.fullmatch(text) is not None
 
 
 def find_count(line: str) -> int | None:
@@ -140,90 +114,6 @@ def find_error(line: str) -> str | None:
     if match is not None:
         return match.group(1)
     return "of sqlcmd" if _SQLCMD_ERROR.match(line) else None
-
-
-class ConnectionMark(NamedTuple):
-    """A line that names the server of the next result sets: by a label, an announcement, a heading or a caption.
-
-    ``kind`` is the label in lower case, `HEADING`, `CAPTION` or the sign of an announcement. ``words`` may name
-    the server. ``name`` is the server of a label as it is written, and ``rest`` the text behind it.
-    """
-
-    kind: str
-    words: frozenset[str]
-    name: str = ""
-    rest: str = ""
-
-
-ServerMarks = Mapping[str, frozenset[str]]
-"""The lines that name a server: the words of the last one of each kind."""
-_ANNOUNCED, HEADING, CAPTION = ":", "#", ""
-
-
-def find_connection(line: str) -> ConnectionMark | None:
-    """Return what identifies the connection that a line announces, or the server that it names, else None."""
-    text = line.strip()
-    folded = text.casefold()
-    named = _NAMED_SERVER.fullmatch(text)
-    if named is None or not names_server(named["label"].lower()):
-        named = _COMMAND.match(text) if " -" in text else None
-    if named is not None:
-        server = _DEFAULT_PORT.sub("", named["name"].strip("'\""))
-        return ConnectionMark(named["label"].lower(), frozenset([server.casefold()]), server, named["rest"] or "")
-    is_announced = folded.endswith(ELLIPSES) and len(text) < _LONGEST_LINE and _CONNECT.search(text)
-    if is_announced or _CONNECTED.match(text) is not None:
-        words = (_DEFAULT_PORT.sub("", word.strip(_AROUND_WORD)) for word in folded.split())
-        return ConnectionMark(_ANNOUNCED, frozenset(words))
-    is_heading = _HEADING.fullmatch(folded) or _TITLE.fullmatch(folded)
-    names = _names_in(folded, is_heading=True) if is_heading else None
-    return ConnectionMark(HEADING, names) if names else None
-
-
-def is_caption(line: str) -> bool:
-    """Return whether a line above a table may name its server. ``Routes:`` and a rule leave that to others."""
-    words = [word.strip(_AROUND_WORD) for word in line.casefold().split()]
-    return any(map(str.isalpha, line)) and not any(map(_SUBJECT.fullmatch, words))
-
-
-def find_caption(line: str) -> ConnectionMark | None:
-    """Return the server that a line above a table consists of or links to the subject of the table, else None."""
-    names = _names_in(line.casefold(), is_heading=False) if len(line) < _LONGEST_LINE else None
-    return ConnectionMark(CAPTION, names) if names else None
-
-
-def _names_in(title: str, *, is_heading: bool) -> frozenset[str]:
-    """Return the server that a title consists of or links to its subject; a heading may have the database too."""
-    words = [word.strip(_AROUND_WORD) for word in _TAGS.sub(" ", title).strip(f"{_AROUND_WORD} ").split()]
-    names = [word for word in words if word and not _SUBJECT.fullmatch(word) and not _BETWEEN.fullmatch(word)]
-    is_of_subject = any(map(_SUBJECT.fullmatch, words))
-    is_linked = any(not word or _BETWEEN.fullmatch(word) for word in words)
-    is_bare = len(words) == 1 or (is_heading and not is_of_subject)
-    if len(names) > 1 + (is_heading and "" in words) or not (is_bare or (is_of_subject and is_linked)):
-        return frozenset()
-    return frozenset(filter(_NAME.fullmatch, names))
-
-
-def connect(marks: ServerMarks, mark: ConnectionMark) -> ServerMarks:
-    """Return what lines say of the server after another one, which may name the same server."""
-    if any(words <= mark.words or mark.words <= words for words in marks.values()):
-        return marks
-    return {**({} if mark.kind == _ANNOUNCED else marks), mark.kind: mark.words}
-
-
-def find_server(marks: ServerMarks) -> str | None:
-    """Return the one server that labels name, in lower case; MSSQLSERVER is any default instance."""
-    labels = {
-        word for kind, words in marks.items() if kind not in (_ANNOUNCED, HEADING, CAPTION) for word in words
-    }
-    names = sorted(labels - {"mssqlserver"})
-    return names[0] if len(names) == 1 else None
-
-
-def are_several(marks: Sequence[ServerMarks]) -> bool:
-    """Return whether result sets have different servers. One without a caption may be of any."""
-    captions = {words for of_table in marks for kind, words in of_table.items() if kind == CAPTION}
-    others = [{kind: words for kind, words in of_table.items() if kind != CAPTION} for of_table in marks]
-    return len(captions) > 1 or any(of_table != others[0] for of_table in others)
 
 
 def is_tool_error(line: str) -> bool:

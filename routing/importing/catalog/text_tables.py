@@ -7,11 +7,12 @@ skipped, and a line that may be a row is rejected with its place.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from routing.importing.catalog import named_servers, row_check, text_lines, views
 from routing.importing.catalog import printed_lines as printed
-from routing.importing.catalog import row_check, text_lines, views
 from routing.importing.catalog.cell_rows import SharedTexts
 from routing.importing.catalog.cell_values import read_cell
 from routing.importing.catalog.text_lines import TextForm, TextLayout, TextLine
@@ -26,6 +27,7 @@ _SCREEN = 79
 _OTHER_SEPARATORS = "~^#:!@*/\\\x01\x1f\u00a6\u00a7"
 _ODD_BEGINNINGS = ("-", '"-', "(", "\uff08", "#", "=", "*", ":-")
 _TITLES = ("#", "h")
+_KEPT_TITLES = 100
 _Fixed = printed.FixedColumns | None
 _NO_LINE: TextLine = (0, [""])
 
@@ -45,7 +47,6 @@ class _Table:
     """A table that is being read. ``lines`` are not in its result set yet."""
 
     result_set: views.ResultSet
-    connection: printed.ServerMarks
     width: int
     is_printed: bool
     padded: bool
@@ -69,7 +70,8 @@ class _TextReader:
         self._table: _Table | None = None
         self._divided: _Table | None = None
         self._database = printed.NO_DATABASE
-        self._connection: printed.ServerMarks = {}
+        self._servers: named_servers.ServerMarks = {}
+        self._titles: deque[tuple[str, frozenset[str]]] = deque(maxlen=_KEPT_TITLES)
         self._written: dict[str | None, str] = {}
         self._early: list[tuple[int, str]] = []
         self._is_blank, self._is_first, self._was_error = True, True, False
@@ -86,12 +88,7 @@ class _TextReader:
         sets = [table.result_set for table in self._tables]
         for table in self._tables:
             self._flush(table)
-            table.result_set.server = self._written.get(printed.find_server(table.connection))
-        if printed.are_several(list(map(_server_of, self._tables))):
-            why = "lines between result sets name several servers, and no column says"
-            for part in sets:
-                if "instance_name" not in part.columns:
-                    part.reject_all(f"{why} of which instance a row is")
+            table.result_set.server = self._written.get(named_servers.find_server(table.result_set.servers))
         if not sets and self._view is not None:
             raise unreadable_file(self._file, "it is empty" if self._is_blank else "it has no table with a header")
         if sets:
@@ -139,11 +136,14 @@ class _TextReader:
         is_cell |= (is_fixed or not self._is_printed_line(cells)) and text.startswith(_TITLES)
         if self._begin(line, below):
             self._is_first = False
-        elif not (has_width or is_cell) and (server := printed.find_connection(text)) is not None:
-            self._connection = printed.connect(self._connection, server)
+        elif not (has_width or is_cell) and (server := named_servers.find_connection(text)) is not None:
+            if server.kind == named_servers.HEADING:
+                self._titles.append(server[:2])
+                self._leave(self._database)
+                return
+            self._servers = named_servers.connect(self._servers, server)
             self._written.update(dict.fromkeys(server.words, server.name))
-            is_title = server.kind == printed.HEADING
-            self._leave(self._database if is_title else printed.find_database(server.rest) or printed.NO_DATABASE)
+            self._leave(printed.find_database(server.rest) or printed.NO_DATABASE)
         elif (error := printed.find_error(text)) is not None:
             self._was_error = True
             self._reject_incomplete(number, f"the server reports error {error}", text)
@@ -210,19 +210,15 @@ class _TextReader:
         if not self._is_separated and printed.is_tool_error(cells[0]):
             self._reject_incomplete(number, "a tool reports an error or a limit", cells[0])
             return
-        caption = printed.find_caption(cells[0]) if len(cells) == 1 else None
-        if caption is not None or printed.is_caption(cells[0]):
-            # Only the caption right above a table is its own.
-            self._connection = {kind: words for kind, words in self._connection.items() if kind != printed.CAPTION}
+        caption = named_servers.find_caption(cells[0]) if len(cells) == 1 else None
         if caption is not None:
-            self._connection = printed.connect(self._connection, caption)
+            self._titles.append(caption[:2])
+        if caption is not None and caption.kind == named_servers.CAPTION:
             self._leave(self._database)
             return
         if not self._tables:
             if self._is_separated:
-                self._table = _Table(
-                    self._result_set(()), self._connection, len(cells), is_printed=False, padded=_is_padded(cells)
-                )
+                self._table = _Table(self._result_set(()), len(cells), is_printed=False, padded=_is_padded(cells))
                 self._table.lines.append(line)
                 self._tables.append(self._table)
                 self._is_first = False
@@ -231,7 +227,6 @@ class _TextReader:
             self._table = replace(
                 self._divided,
                 result_set=self._result_set(self._divided.result_set.columns),
-                connection=self._connection,
                 lines=[line],
                 texts=SharedTexts(),
                 flushed=0,
@@ -320,12 +315,16 @@ class _TextReader:
             return
         has_blanks = len(header) > 1 and all(cell.startswith(" ") for cell in header[1:])
         padded = is_printed or not self._is_separated or has_blanks
-        self._table = _Table(result_set, self._connection, len(names), is_printed, padded, fixed, header)
+        self._table = _Table(result_set, len(names), is_printed, padded, fixed, header)
         self._tables.append(self._table)
 
     def _result_set(self, columns: tuple[str, ...]) -> views.ResultSet:
         return views.ResultSet(
-            columns, database=self._database.name, has_certain_database=self._database.is_certain
+            columns,
+            database=self._database.name,
+            has_certain_database=self._database.is_certain,
+            servers=self._servers,
+            titles=tuple(self._titles),
         )
 
     def _take_above(self, names: Sequence[str]) -> None:
@@ -486,14 +485,6 @@ class _TextReader:
             for layout in (*named.of_queries, *own_layouts)
             if layout and 2 * sum(_fits_layout(layout, cells, named, padded) for cells in tried) > len(tried)
         ]
-
-
-def _server_of(table: _Table) -> printed.ServerMarks:
-    """Return what the lines above a table say of its server; a heading may be the name of its database."""
-    rows = table.result_set
-    databases = {str(name).casefold() for name in (rows.database, *rows.rows.different("database_name"))}
-    marks = {kind: words - databases for kind, words in table.connection.items()}
-    return {kind: words for kind, words in marks.items() if words}
 
 
 def _doubt_statuses(result_set: views.ResultSet, above_fragments: Collection[int]) -> None:

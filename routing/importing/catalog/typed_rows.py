@@ -15,6 +15,7 @@ from routing.importing.catalog import cell_values
 from routing.importing.catalog.cell_rows import CellRows
 from routing.importing.catalog.cell_values import TimeForm, UnknownTime, read_cell
 from routing.importing.catalog.culture_times import find_culture_form
+from routing.importing.catalog.named_servers import KnownNames, refuse_several
 from routing.importing.catalog.printed_lines import ELLIPSES
 from routing.importing.catalog.result_files import FoundResultSet, read_sources
 from routing.importing.catalog.views import CatalogView, CellKind, ViewColumn, query_of
@@ -334,12 +335,27 @@ def export_of(
     export = CatalogExport(
         notes=[*notes, *_say_servers(sets, stand_ins_of)], files_read=len({part.file for part in sets})
     )
+    known_names = _known_names(sets, stand_ins_of)
     for file, parts in groupby(sets, key=lambda part: part.file):
         of_file = list(parts)
+        own = stand_ins_of(of_file[0])
+        own_names = KnownNames.of([own.instance_name], [own.database_name])
+        refuse_several([(part.view, part.rows) for part in of_file], own_names, known_names)
         file_times = times if times.form is not None else _find_times(of_file, file, times, export.notes)
         for part in of_file:
             _read_part(export, part, stand_ins_of(part), file_times)
     return export
+
+
+def _known_names(sets: Sequence[FoundResultSet], stand_ins_of: Callable[[FoundResultSet], StandIns]) -> KnownNames:
+    """Return the servers and databases that exports and options name."""
+    servers, databases = set[object](), set[object]()
+    for part in sets:
+        rows, stand_ins = part.rows.rows, stand_ins_of(part)
+        servers.update((part.rows.server, stand_ins.instance_name, *rows.different("instance_name")))
+        databases.update((part.rows.database, stand_ins.database_name, *rows.different("database_name")))
+        databases.update(rows.different("name") if part.view.name == "databases" else ())
+    return KnownNames.of(servers, databases)
 
 
 def _say_servers(

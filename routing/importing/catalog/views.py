@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -408,7 +408,8 @@ class ResultSet:
     ``rows`` have the line's number, and the cells of the columns that any view has; ``rejected`` are (line number,
     why). ``omits_null`` where a row without a column may have had NULL in it. ``is_joined`` if the rows were in
     several results. ``database`` is the one that the text around the rows names, for certain or not. ``server`` is
-    that of a line such as ``Server: HUB``. ``nested`` has the names in objects below a column of JSON.
+    that of a line such as ``Server: HUB``. ``servers`` and ``titles`` are words of lines above that may name it.
+    ``nested`` has the names in objects below a column of JSON.
     """
 
     columns: tuple[str, ...]
@@ -419,6 +420,8 @@ class ResultSet:
     database: str | None = None
     has_certain_database: bool = True
     server: str | None = None
+    servers: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    titles: Sequence[tuple[str, frozenset[str]]] = ()
     nested: dict[str, set[str]] = field(default_factory=dict)
 
     def reject_all(self, why: str) -> None:

@@ -210,10 +210,14 @@ CAPTIONS = {
     "a tag": ("<details><summary>{}</summary>\n\n", True),
     "a grid of @@SERVERNAME": ("\n\n----------\n{}\n\n", True),
     "a grid with a header": ("ServerName\n----------\n{}\n\n", True),
-    "a greeting": ("{}\n\nhere are the grids.\n\nRoutes\n\n", False),
+    "other captions between": ("{}\n\nhere are the grids.\n\nRoutes\n\n", True),
+    "a greeting": ("Anna\n\nhere are the grids.\n\nRoutes\n\n", False),
     "a subject below": ("{}\n\nsys.routes\n\n", True),
-    "other words": ("{} of Tuesday\n", False),
-    "no server": ("I looked at {} today and saw this\n\n", False),
+    "other words": ("{} of Tuesday\n", True),
+    "a sentence": ("I looked at {} today and saw this\n\n", True),
+    "a sentence in chat": ("[10:31] Anna: on {} I get:\n", True),
+    "no server": ("I looked at it today and saw this\n\n", False),
+    "the server that messages go to": ("HUB sends to {}, and these are its grids:\n", False),
 }
 
 
@@ -230,6 +234,45 @@ def test_captions_tell_servers_apart(tmp_path: Path, caption: str, is_refused: b
         # A word above only one of the tables may be anything.
         export = read(tmp_path, "x.md", f"{first}\n{edge}{second}\n")
         assert (names(export, "routes") != [], names(export) != []) == (True, True)
+
+
+ORDINARY_TITLES = {
+    "headings": ("# Addresses", "# Names", 2),
+    "a heading below a server": ("## HUB", "## Notes", 2),
+    "paragraphs": ("HUB", "Details", 2),
+    "an unknown word in capitals": ("# NOTES", "# TODO", 2),
+    "a machine by its form": ("# SQLPROD01", "# SQLPROD02", 0),
+    "named instances": ("### web\\sql1", "### web\\sql2", 0),
+    "a label elsewhere": ("Server: edge\n\n# edge", "# hub", 0),
+    "sentences": ("on CORE I get:", "and here is EDGE:", 0),
+    "an abbreviation": ("here is the DMV:", "and from SSMS:", 2),
+    "the first without": ("", "## HUB", 2),
+    "the second of another": ("", "## HUB2", 0),
+    "known databases": ("## Shop", "and now Stock:", 0),
+    "one database": ("routes of Shop:", "and its services:", 2),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "count"), ORDINARY_TITLES.values(), ids=ORDINARY_TITLES)
+def test_a_title_counts_only_if_it_plainly_names_a_server_or_database(
+    tmp_path: Path, first: str, second: str, count: int
+) -> None:
+    header = "| name | {} | {} |\n|---|---|---|\n| a | {} | 1 |\n".format
+    of_routes = header("address", "remote_service_name", "LOCAL")
+    of_services = header("service_id", "service_queue_id", 7)
+    text = f"{first}\n\n{of_routes}\n{second}\n\n{of_services}"
+    (tmp_path / "databases.csv").write_text(
+        "name,database_id,service_broker_guid,is_broker_enabled\nShop,5,,1\nStock,6,,1\n"
+    )
+    (tmp_path / "x.md").write_text(text, encoding="utf-8")
+    export = read_export([str(tmp_path)], HUB)
+    assert len(names(export, "routes")) + len(names(export)) == count, export.rejected
+
+
+def test_a_heading_above_the_same_views_in_turn_is_a_server(tmp_path: Path) -> None:
+    parts = [f"## {name}\n\n{CONTEXT.format(name[0])}{ROUTES}" for name in ("core", "edge")]
+    export = read(tmp_path, "routes.csv", "".join(parts))
+    assert ["several servers" in why for why in export.rejected] == [True, True]
 
 
 def test_paragraphs_of_html_tell_servers_apart(tmp_path: Path) -> None:
