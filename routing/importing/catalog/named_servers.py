@@ -40,7 +40,7 @@ _SUBJECT = re.compile(
 )
 _BETWEEN = re.compile(r"server|instance|sql|sys|of|on|at|from|for|the|in|von|auf|de|del|du|sur|en|h?\d+")
 # A machine by its capitals and digits, the instance of one, and a word in capitals that is no usual abbreviation.
-_MACHINE = re.compile(r"[A-Z][A-Z0-9_-]*\d[A-Z0-9_-]*")
+_MACHINE = re.compile(r"(?=\D+\d)[A-Z][A-Z0-9_-]*")
 _NAMED_INSTANCE = re.compile(r"[\w-]+\\[\w$]+")
 _CAPITALS = re.compile(
     r"(?!(?:T?-?SQL|SSMS|DMV|DBA?|I[DP]|GUID|TCP|FYI|OK|XML|JSON|CSV|UTC|DNS|VM|HA|AG|ASAP|BTW|NULL|PS|I|RDS|AWS)S?$)"
@@ -126,7 +126,7 @@ def _names_in(title: str, *, is_heading: bool) -> frozenset[str]:
 
 
 def connect(marks: ServerMarks, mark: ConnectionMark) -> ServerMarks:
-    """Return what lines say of the server after another one, which may name the same server."""
+    """Return the marks after another line, which may name the same server."""
     if any(words <= mark.words or mark.words <= words for words in marks.values()):
         return marks
     return {**({} if mark.kind == _ANNOUNCED else marks), mark.kind: mark.words}

@@ -39,8 +39,10 @@ _BETWEEN = {separator: re.compile(rf"(?<!\\){re.escape(separator)}") for separat
 _EMPTY_TEXT = "\x00"
 # SQL Server's tools, DataGrip, DBeaver, Oracle's tools and bulk exports show NULL in these forms.
 _NULLS = frozenset(["<null>", "[null]", "(null)", "\\n"])
-# Markdown shows a value as code, in bold, struck out or as a link. Underscores around a name may be part of it.
-_CODE = re.compile(r"(`+)([^`]+)\1|<(?:code|kbd|tt|samp)>([^<>]+)</(?:code|kbd|tt|samp)>", re.IGNORECASE)
+# Markdown and Jira show a value as code, in bold, struck out or as a link. Underscores around a name may be part of it.
+_CODE = re.compile(
+    r"(`+)([^`]+)\1|\{\{([^{}]+)\}\}|<(?:code|kbd|tt|samp)>([^<>]+)</(?:code|kbd|tt|samp)>", re.IGNORECASE
+)
 _DECORATED = re.compile(
     r"\*{1,3}([^*]+)\*{1,3}|~~([^~]+)~~|<(\w+://[^<>]+)>|\[([^\[\]]+)\]\([^()]*\)"
     r"|<(?:b|strong|i|em|u|s|del|ins|mark|small|span|a)(?: [^<>]*)?>([^<>]+)</[a-z]+>",
@@ -64,6 +66,7 @@ _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _QUOTED_PRINTABLE = re.compile(
     r"^Content-Transfer-Encoding:[ \t]*quoted-printable|<[a-z]+ [a-z-]+=3D", re.IGNORECASE | re.MULTILINE
 )
+_JIRA_HEADER = "||"
 _ASCIIDOC = re.compile(r"^\|={3,}[ \t\r]*$", re.MULTILINE)
 # What osql and FreeTDS print before each line that they read, as in 1> 2>
 _PROMPTS = re.compile(r"^(?:\d{1,9}> )+", re.MULTILINE)
@@ -123,7 +126,8 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
     if separator == _BOX:
         text = text.translate(_BOXES)
     if separator in _BARS and head.lstrip().startswith(separator):
-        has_entities = separator == "|" and _MARKDOWN_RULE.search(text) is not None and "+-" not in text
+        is_marked = head.lstrip().startswith(_JIRA_HEADER) or _MARKDOWN_RULE.search(text) is not None
+        has_entities = separator == "|" and is_marked and "+-" not in text
         return TextLayout(TextForm.FRAMED, separator, has_entities=has_entities), text
     return TextLayout(TextForm.SEPARATED, separator, is_typed), text
 
@@ -262,9 +266,9 @@ def _framed(text: str, layout: TextLayout) -> Iterator[TextLine]:
         if not inside.startswith(bar):
             yield number, [line]
             continue
-        if inside.startswith(2 * bar) and inside.endswith(2 * bar):
+        if inside.startswith(_JIRA_HEADER) and inside.endswith(_JIRA_HEADER):
             # A header of Jira and Confluence.
-            inside = inside.replace(2 * bar, bar)
+            inside = inside.replace(_JIRA_HEADER, bar)
         inside = inside[1:-1] if inside.endswith(bar) and len(inside) > 1 else inside[1:]
         cells = [cell.strip().replace(f"\\{bar}", bar) for cell in _BETWEEN[bar].split(inside)]
         # Only its bars distinguish a row of one cell from a printed line.
@@ -278,7 +282,8 @@ def _undecorated(cell: str) -> str:
     if code is not None and code[2] is not None:
         # Code has neither entities nor escaped characters.
         return code[2].strip()
-    return html.unescape(_ESCAPED.sub(r"\1", cell if code is None else code[3])).strip()
+    text = cell if code is None else code[3] or code[4]
+    return html.unescape(_ESCAPED.sub(r"\1", text)).strip()
 
 
 @dataclass

@@ -194,12 +194,21 @@ class _TextReader:
     def _reject_incomplete(self, number: int, why: str, line: str) -> None:
         self._reject(number, f"{why}, so the export is incomplete: {line.strip()[:100]}")
 
+    def _add_title(self, line: str) -> str | None:
+        caption = named_servers.find_caption(line)
+        if caption is None:
+            return None
+        self._titles.append(caption[:2])
+        return caption.kind
+
     def _add(self, table: _Table, line: TextLine) -> None:
         if not self._is_separated and table.fixed is None and len(line[1]) == 1 < table.width:
             # A line outside a frame, or a text below an HTML table.
             self._table = None
             self._take_outside(line)
             return
+        if len(line[1]) == 1 < table.width:
+            self._add_title(line[1][0])
         table.lines.append(line)
         if len(table.lines) >= _AT_ONCE:
             self._flush(table)
@@ -210,10 +219,7 @@ class _TextReader:
         if not self._is_separated and printed.is_tool_error(cells[0]):
             self._reject_incomplete(number, "a tool reports an error or a limit", cells[0])
             return
-        caption = named_servers.find_caption(cells[0]) if len(cells) == 1 else None
-        if caption is not None:
-            self._titles.append(caption[:2])
-        if caption is not None and caption.kind == named_servers.CAPTION:
+        if len(cells) == 1 and self._add_title(cells[0]) == named_servers.CAPTION:
             self._leave(self._database)
             return
         if not self._tables:

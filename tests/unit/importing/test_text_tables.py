@@ -269,6 +269,17 @@ def test_a_title_counts_only_if_it_plainly_names_a_server_or_database(
     assert len(names(export, "routes")) + len(names(export)) == count, export.rejected
 
 
+def test_a_sentence_between_grids_of_tabs_counts(tmp_path: Path) -> None:
+    grids = (("address\tremote_service_name", "LOCAL\t//a"), ("service_id\tservice_queue_id", "7\t1"))
+    for servers, count in ((("CORE", "EDGE"), 0), (("HUB", "HUB"), 2)):
+        parts = [
+            f"[10:3{place}] Anna: on {server} I get:\n\nname\t{header}\na\t{row}\n\n"
+            for place, (server, (header, row)) in enumerate(zip(servers, grids, strict=True))
+        ]
+        export = read(tmp_path, "chat.txt", "".join(parts))
+        assert len(names(export, "routes")) + len(names(export)) == count, export.rejected
+
+
 def test_a_heading_above_the_same_views_in_turn_is_a_server(tmp_path: Path) -> None:
     parts = [f"## {name}\n\n{CONTEXT.format(name[0])}{ROUTES}" for name in ("core", "edge")]
     export = read(tmp_path, "routes.csv", "".join(parts))
@@ -513,6 +524,7 @@ def test_tables_of_other_tools(tmp_path: Path, text: str, expected: list[str]) -
             ("//a<br>", "//a"),
             ("`//a\\_b`", "//a\\_b"),
         ),
+        ("{{//a}}", "//a"),
         *(("<b>//a</b>", "//a"), ("<code>//a</code>", "//a"), ("<br/>**//a**<br />", "//a"), ("``//a``", "//a")),
         # Underscores may be part of a name, and others are not marks in Markdown.
         *(("_//a_", "_//a_"), ("__x__", "__x__"), ("~//a~", "~//a~"), ("//a~~b", "//a~~b"), ("a*b", "a*b")),
@@ -523,6 +535,11 @@ def test_marks_of_markdown_around_a_name(tmp_path: Path, cell: str, expected: st
     export = read(tmp_path, "services.md", f"| name | service_id |\n|---|---|\n| {cell} | 1 |\n| //z | 2 |\n")
     assert names(export) == ([] if expected is None else [expected]) + ["//z"]
     assert [why[:24] for why in rejections_of(export)] == ["3: name has several line"] * (expected is None)
+
+
+def test_code_in_a_table_of_jira(tmp_path: Path) -> None:
+    text = "h3. Services\n||name||service_id||\n|{{//a}}|1|\n|*//z*|2|\n"
+    assert names(read(tmp_path, "services.txt", text)) == ["//a", "//z"]
 
 
 @pytest.mark.parametrize(
