@@ -327,7 +327,9 @@ def read_exports(paths: Sequence[str], options: FileOptions) -> tuple[CatalogExp
     result_sets = _without_copies(found.sets, found.notes)
     found.notes.extend(note for part in result_sets if (note := _complete_queue(part)) is not None)
     result_sets = _leave_out_incomplete(result_sets, found)
-    unread_queues = [file for file in _without_links(found) if _may_be_queue(file)]
+    unread = _without_links(found)
+    # A file that is not read may be called like the transmission queue, or have columns of it.
+    unread_queues = [file for file in unread if file.view == QUEUE or _QUEUE_NAME.search(file.file) is not None]
     own_notes = {file.note for file in unread_queues}
     notes = [note for note in found.notes if note not in own_notes]
     stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
@@ -336,11 +338,11 @@ def read_exports(paths: Sequence[str], options: FileOptions) -> tuple[CatalogExp
     )
     export.files_skipped = len(found.skipped)
     export.unread = [file.note for file in found.skipped if file.is_export and file not in unread_queues]
-    for unread in unread_queues:
+    for queue in unread_queues:
         # Its messages are not known, as those of an unreadable row are not.
-        export.rejected.append(unread.note)
+        export.rejected.append(queue.note)
         export.doubts.setdefault(QUEUE, set()).add((None, None, None))
-        export.unread_queues.append(unread.file)
+        export.unread_queues.append(queue.file)
     return export, replace(options, stand_ins=stand_in_for_scripts(stand_ins.values(), options.stand_ins))
 
 
@@ -349,11 +351,6 @@ def _without_links(found: SourcesRead) -> list[SkippedFile]:
     skipped = {file.file for file in found.skipped if not Path(file.file).is_symlink()}
     listed = {os.path.realpath(file) for file in (*skipped, *(part.file for part in found.sets))}
     return [file for file in found.skipped if file.file in skipped or os.path.realpath(file.file) not in listed]
-
-
-def _may_be_queue(unread: SkippedFile) -> bool:
-    """Return whether a file that is not read is called like the transmission queue, or has columns of it."""
-    return unread.view == QUEUE or _QUEUE_NAME.search(unread.file) is not None
 
 
 def _without_copies(result_sets: Sequence[FoundResultSet], notes: list[str]) -> list[FoundResultSet]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,8 +84,10 @@ def _complete(opener: TableOpener, config: Config, unfinished: UnfinishedImport)
         changes = {key: _decode(store, unfinished, key) for key in unfinished.table_keys}
     except (UnfitError, ContractError) as error:
         raise unfit_journal(begun_at(unfinished.started_at), str(error)) from error
-    later = _find_later(store.rows(_IMPORTS), changes.get(_IMPORTS, TableChanges()))
-    if later:
+    own = changes.get(_IMPORTS, TableChanges())
+    own_values = {_values(row) for row in [*own.put, *own.remove]}
+    others = [row for row in store.rows(_IMPORTS) if _values(row) not in own_values]
+    if later := import_order.find_later(others, own.put):
         raise unfit_journal(begun_at(unfinished.started_at), join_bounded(later, "part"))
     stored_tables.make_ready(store)
     other_imports = [row for row in store.rows(JOURNAL) if row["import_id"] != unfinished.import_id]
@@ -99,11 +101,6 @@ def _complete(opener: TableOpener, config: Config, unfinished: UnfinishedImport)
 def _decode(store: stored_tables.StoredTables, unfinished: UnfinishedImport, key: str) -> TableChanges:
     parts = store.rows(JOURNAL, {"import_id": [unfinished.import_id], "table_key": [key]})
     return import_journal.decode_changes(unfinished, key, parts, stored_tables.find_id(store, key))
-
-
-def _find_later(imports: Sequence[TableRow], changes: TableChanges) -> list[str]:
-    changed_values = {_values(row) for row in [*changes.put, *changes.remove]}
-    return import_order.find_later([row for row in imports if _values(row) not in changed_values], changes.put)
 
 
 def _values(row: TableRow) -> tuple[Any, ...]:

@@ -30,24 +30,9 @@ _TURKISH = re.compile(
 )
 # The letters beyond ASCII that languages of Windows-1252 have in one word, and where none of them has a letter:
 # \u0153 and \u00f5 are never the last one, \u00ec and \u00f9 always, and \u00e3 comes before few consonants.
-_ALPHABETS = tuple(
-    map(
-        frozenset,
-        (
-            "\u00e4\u00f6\u00fc\u00df\u00e9\u00e8\u00e0\u00ea\u00e7",  # German, with its French words
-            "\u00e5\u00e4\u00f6\u00e6\u00f8\u00e9\u00e8\u00ea\u00f2\u00f3\u00f4\u00fc",  # Nordic
-            "\u00e4\u00f6\u00f5\u00fc\u0161\u017e",  # Estonian and Finnish
-            "\u00e1\u00f0\u00e9\u00ed\u00f3\u00fa\u00fd\u00fe\u00e6\u00f6",  # Icelandic
-            # French
-            "\u00e0\u00e2\u00e6\u00e7\u00e9\u00e8\u00ea\u00eb\u00ee\u00ef\u00f4\u0153\u00f9\u00fb\u00fc\u00ff",
-            "\u00e1\u00e9\u00ed\u00f1\u00f3\u00fa\u00fc\u00ef",  # Spanish
-            "\u00e0\u00e7\u00e8\u00e9\u00ed\u00ef\u00f2\u00f3\u00fa\u00fc",  # Catalan
-            "\u00e3\u00e1\u00e0\u00e2\u00e7\u00e9\u00ea\u00ed\u00f3\u00f4\u00f5\u00fa\u00fc",  # Portuguese
-            "\u00e0\u00e8\u00e9\u00ec\u00ed\u00ee\u00f2\u00f3\u00f9\u00fa",  # Italian
-            "\u00e9\u00e8\u00ea\u00eb\u00ef\u00f6\u00fc\u00e4",  # Dutch
-        ),
-    )
-)
+# German, Nordic, Estonian and Finnish, Icelandic, French, Spanish, Catalan, Portuguese, Italian, Dutch.
+_LETTERS_OF_LANGUAGES = "äöüßéèàêç åäöæøéèêòóôü äöõüšž áðéíóúýþæö àâæçéèêëîïôœùûüÿ áéíñóúüï àçèéíïòóúü ãáàâçéêíóôõúü àèéìíîòóùú éèêëïöüä"
+_ALPHABETS = tuple(map(frozenset, _LETTERS_OF_LANGUAGES.split()))
 _MISPLACED = re.compile(r"[\u0153\u00f5](?![a-z])|[\u00ec\u00f9](?=[a-z])|\u00e3(?=[b-df-hj-nprtv])")
 _WORD = re.compile(rf"{_LETTER}+")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
@@ -118,14 +103,12 @@ def _is_latin_letter(character: str) -> bool:
 
 def without_implausible(text: str) -> str:
     """Return a text with a replacement character for each one that is implausible in names."""
-    text = _WORD.sub(lambda match: _doubt(match[0]) if _is_foreign(match[0]) else match[0], text)
+    text = _WORD.sub(
+        lambda match: _BEYOND_ASCII.sub("\ufffd", match[0]) if _is_foreign(match[0]) else match[0], text
+    )
     if _TURKISH.search(text):
         text = text.translate(dict.fromkeys(map(ord, _SIX), "\ufffd"))
     return _BEYOND_ASCII.sub(lambda match: match[0] if _is_latin_letter(match[0]) else "\ufffd", text)
-
-
-def _doubt(word: str) -> str:
-    return _BEYOND_ASCII.sub("\ufffd", word)
 
 
 def option_for(text: str) -> str:

@@ -6,8 +6,9 @@ MSBuild is not needed: conditions and imported files are not evaluated. Document
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 from urllib.parse import unquote
 from xml.parsers import expat
@@ -18,7 +19,6 @@ from routing.importing.tsql.sqlcmd import SourceText
 
 SUFFIX = ".sqlproj"
 _PROPERTY = re.compile(r"\$\((\w+)\)")
-_WILDCARD = re.compile(r"(\*\*/|\*\*|\*|\?)")
 _BROKER_OPTIONS = {
     "enablebroker": "ENABLE_BROKER",
     "disablebroker": "DISABLE_BROKER",
@@ -222,7 +222,8 @@ class _ItemReader:
         for name in written.replace("\\", "/").split(";"):
             name = unquote(name.strip()).removeprefix("./")
             if any(sign in name for sign in "*?"):
-                yield from (lying for lying in self._lying if _matches(name.casefold(), lying.casefold()))
+                pattern = name.casefold().replace("[", "[[]").split("/")
+                yield from (lying for lying in self._lying if _matches(pattern, lying.casefold().split("/")))
             elif name:
                 same = (lying for lying in self._lying if lying.casefold() == name.casefold())
                 yield next(same, name)
@@ -233,28 +234,14 @@ def _name_in(folder: FilePlace, file: FilePlace) -> str:
     return name.replace("\\", "/").lstrip("/")
 
 
-def _matches(pattern: str, name: str) -> bool:
-    """Return True if a name matches a pattern of MSBuild. The time grows with the product of their lengths."""
+def _matches(pattern: Sequence[str], name: Sequence[str]) -> bool:
+    """Return True if the parts of a path match those of a pattern of MSBuild."""
     places = {0}
-    for part in _WILDCARD.split(pattern):
+    for part in pattern:
         if part == "**":
             places = set(range(min(places), len(name) + 1))
-        elif part == "**/":
-            after_folders = range(min(places) + 1, len(name) + 1)
-            places |= {place for place in after_folders if name[place - 1] == "/"}
-        elif part == "*":
-            reached = set()
-            for place in sorted(places):
-                while place not in reached:
-                    reached.add(place)
-                    if place == len(name) or name[place] == "/":
-                        break
-                    place += 1
-            places = reached
-        elif part == "?":
-            places = {place + 1 for place in places if place < len(name) and name[place] != "/"}
-        elif part:
-            places = {place + len(part) for place in places if name.startswith(part, place)}
+        else:
+            places = {place + 1 for place in places if place < len(name) and fnmatchcase(name[place], part)}
         if not places:
             return False
     return len(name) in places

@@ -39,7 +39,7 @@ _BETWEEN = {separator: re.compile(rf"(?<!\\){re.escape(separator)}") for separat
 _EMPTY_TEXT = "\x00"
 # SQL Server's tools, DataGrip, DBeaver, Oracle's tools and bulk exports show NULL in these forms.
 _NULLS = frozenset(["<null>", "[null]", "(null)", "\\n"])
-# Markdown and Jira show a value as code, in bold, struck out or as a link. Underscores around a name may be part of it.
+# Markdown and Jira show a value as code, in bold, struck out or as a link. Underscores may be part of a name.
 _CODE = re.compile(
     r"(`+)([^`]+)\1|\{\{([^{}]+)\}\}|<(?:code|kbd|tt|samp)>([^<>]+)</(?:code|kbd|tt|samp)>", re.IGNORECASE
 )

@@ -384,7 +384,10 @@ class _TextReader:
             if self._has_zeros and any("\x00" in cell and len(cell) > 1 for cell in row):
                 row = "it has characters of the code 0, as text in another encoding has"
             if not self._is_separated and not isinstance(row, str):
-                row = _find_lines(names, row) or row
+                broken = (
+                    name for name, cell in zip(names, row, strict=True) if name in views.LONGEST and "\n" in cell
+                )
+                row = next((f"{name} has several lines, so it may be several names" for name in broken), row)
             if isinstance(row, str):
                 result_set.rejected.append((number, row))
                 if above_number is not None and len(cells) < len(names) and self._is_separated:
@@ -501,14 +504,6 @@ def _doubt_statuses(result_set: views.ResultSet, above_fragments: Collection[int
     for place, number in enumerate(result_set.rows.numbers):
         if number in above_fragments and statuses[place]:
             result_set.rows.faults[place] = f"{_STATUS} may go on in the next line, which is no row"
-
-
-def _find_lines(names: Sequence[str], cells: Sequence[str]) -> str | None:
-    """Return the reason to reject a row of a drawn table if a name has several lines, else None."""
-    for name, cell in zip(names, cells, strict=True):
-        if name in views.LONGEST and "\n" in cell:
-            return f"{name} has several lines, so it may be several names"
-    return None
 
 
 def _is_padded(cells: Sequence[str]) -> bool:

@@ -221,7 +221,10 @@ class ScriptInterpreter:
             name = read.name or database or ""
             statement = replace(read, file=place[0], line=place[1], name=name, database=database)
             if not effective.runs:
-                self._leave_out(statement, effective)
+                if effective.course is StatementCourse.PASSED_OVER:
+                    run.passed_over.append(statement)
+                else:
+                    run.report(place, f"{statement.title}: {effective.why_not}")
                 self._rename(statement, effective)
                 continue
             statement = replace(statement, doubt=effective.doubt)
@@ -237,13 +240,6 @@ class ScriptInterpreter:
                         return
                     continue
             run.connection.error = 0
-
-    def _leave_out(self, statement: ScriptStatement, effective: StatementCondition) -> None:
-        if effective.course is StatementCourse.PASSED_OVER:
-            self._run.passed_over.append(statement)
-        else:
-            place = (statement.file, statement.line)
-            self._run.report(place, f"{statement.title}: {effective.why_not}")
 
     def _apply_one(self, statement: ScriptStatement, guards: tuple[ConditionGuard, ...]) -> None:
         run = self._run
