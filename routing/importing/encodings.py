@@ -30,9 +30,12 @@ _TURKISH = re.compile(
 )
 # The letters beyond ASCII that languages of Windows-1252 have in one word, and where none of them has a letter:
 # \u0153 and \u00f5 are never the last one, \u00ec and \u00f9 always, and \u00e3 comes before few consonants.
-# German, Nordic, Estonian and Finnish, Icelandic, French, Spanish, Catalan, Portuguese, Italian, Dutch.
-_LETTERS_OF_LANGUAGES = "äöüßéèàêç åäöæøéèêòóôü äöõüšž áðéíóúýþæö àâæçéèêëîïôœùûüÿ áéíñóúüï àçèéíïòóúü ãáàâçéêíóôõúü àèéìíîòóùú éèêëïöüä"
-_ALPHABETS = tuple(map(frozenset, _LETTERS_OF_LANGUAGES.split()))
+# German, Nordic, Estonian and Finnish, Icelandic, Dutch; French, Spanish, Catalan, Portuguese, Italian.
+_NORTHERN, _SOUTHERN = (
+    "äöüßéèàêç åäöæøéèêòóôü äöõüšž áðéíóúýþæö éèêëïöüä",
+    "àâæçéèêëîïôœùûüÿ áéíñóúüï àçèéíïòóúü ãáàâçéêíóôõúü àèéìíîòóùú",
+)
+_ALPHABETS = tuple(map(frozenset, (*_NORTHERN.split(), *_SOUTHERN.split())))
 _MISPLACED = re.compile(r"[\u0153\u00f5](?![a-z])|[\u00ec\u00f9](?=[a-z])|\u00e3(?=[b-df-hj-nprtv])")
 _WORD = re.compile(rf"{_LETTER}+")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from routing.importing.catalog.printed_lines import ELLIPSES, LONGEST_LINE, is_title
+from routing.importing.catalog.printed_lines import DATABASE, ELLIPSES, LONGEST_LINE, is_title
 from routing.importing.catalog.views import VIEWS, CatalogView, ResultSet, names_server
 
 # SSMS and sqlcmd tell which server :connect reached, as in Connecting to HUB... and Verbindung mit HUB wird ...
@@ -68,8 +68,13 @@ Title = tuple[str, frozenset[str]]
 ServerMarks = Mapping[str, frozenset[str]]
 """The lines that name a server: the words of the last one of each kind."""
 _ANNOUNCED, HEADING, CAPTION = ":", "#", ""
-_SENTENCE, _INTRODUCTION = ".", ".:"
-_NAMES = (HEADING, CAPTION)
+_LABEL, _SENTENCE, _INTRODUCTION, _DATABASE = " :", ".", ".:", "database"
+_NAMES = (HEADING, CAPTION, _LABEL)
+_INTRODUCING = (_LABEL, _INTRODUCTION)
+TITLES = (*_NAMES, _DATABASE)
+"""The kinds of titles that consist of a name."""
+# A title such as Database Shop, which may also be one of database mirroring.
+_OF_DATABASE = re.compile(rf"(?:{DATABASE}) ([\w.$-]+)", re.IGNORECASE)
 
 
 def find_connection(line: str) -> ConnectionMark | None:
@@ -85,8 +90,15 @@ def find_connection(line: str) -> ConnectionMark | None:
     if is_announced or _CONNECTED.match(text) is not None:
         words = (_DEFAULT_PORT.sub("", word.strip(_AROUND_WORD)) for word in text.casefold().split())
         return ConnectionMark(_ANNOUNCED, frozenset(words))
-    names = _names_in(text, is_heading=True) if is_title(text) else None
-    return ConnectionMark(HEADING, names) if names else None
+    if not is_title(text):
+        return None
+    names = _names_in(text, is_heading=True)
+    return ConnectionMark(HEADING, names) if names else _find_database(text)
+
+
+def _find_database(title: str) -> ConnectionMark | None:
+    match = _OF_DATABASE.fullmatch(_TAGS.sub(" ", title).strip(f"{_AROUND_WORD} "))
+    return None if match is None else ConnectionMark(_DATABASE, frozenset([match[1]]))
 
 
 def find_caption(line: str) -> ConnectionMark | None:
@@ -96,16 +108,18 @@ def find_caption(line: str) -> ConnectionMark | None:
     """
     if len(line) >= LONGEST_LINE:
         return None
-    names = _names_in(line, is_heading=False)
+    names, is_introduction = _names_in(line, is_heading=False), line.rstrip().endswith(":")
     if names:
-        return ConnectionMark(CAPTION, names)
+        return ConnectionMark(_LABEL if is_introduction else CAPTION, names)
+    if (database := _find_database(line)) is not None:
+        return database
     words = [word.strip(_AROUND_WORD) for word in _TAGS.sub(" ", line).split()]
     own = frozenset(
         word
         for before, word in zip(["", *words], words, strict=False)
         if _NAME.fullmatch(word) and before.lower() not in _TOWARDS
     )
-    return ConnectionMark(_INTRODUCTION if line.rstrip().endswith(":") else _SENTENCE, own) if own else None
+    return ConnectionMark(_INTRODUCTION if is_introduction else _SENTENCE, own) if own else None
 
 
 def _names_in(title: str, *, is_heading: bool) -> frozenset[str]:
@@ -122,7 +136,9 @@ def _names_in(title: str, *, is_heading: bool) -> frozenset[str]:
     is_bare = len(words) == 1 or (is_heading and not is_of_subject)
     if len(names) > 1 + (is_heading and "" in words) or not (is_bare or (is_of_subject and is_linked)):
         return frozenset()
-    return frozenset(filter(_NAME.fullmatch, names))
+    # A server may have its domain or a database behind it, as in HUB.Shop.
+    own = [name for name in names if _NAME.fullmatch(name)]
+    return frozenset(own).union(name.partition(".")[0] for name in own if not name[0].isdigit())
 
 
 def connect(marks: ServerMarks, mark: ConnectionMark) -> ServerMarks:
@@ -178,7 +194,9 @@ def refuse_several(parts: Sequence[tuple[CatalogView, ResultSet]], own: KnownNam
     if _have_none_in_common(titles, own.servers) or any(of_part != labels[0] for of_part in labels):
         _reject(parts, "instance", "servers")
     inside = [(view, rows) for view, rows in parts if view.per_database and rows.database is None]
-    titles = [_find_title(rows, known.databases) or own.databases for _, rows in inside]
+    titled = (title for _, rows in inside for title in rows.titles if title[0] == _DATABASE)
+    databases = known.databases.union(*map(_folded, titled))
+    titles = [_find_title(rows, databases) or own.databases for _, rows in inside]
     if _have_none_in_common(titles, own.databases):
         _reject(inside, "database", "databases")
 
@@ -228,7 +246,7 @@ def _find_plain(parts: Sequence[tuple[CatalogView, ResultSet]], servers: Collect
     in_capitals = {
         frozenset(filter(_CAPITALS.fullmatch, words)): kind for kind, words in titles if kind != _SENTENCE
     }
-    introducing = [words for words, kind in in_capitals.items() if words and kind == _INTRODUCTION]
+    introducing = [words for words, kind in in_capitals.items() if words and kind in _INTRODUCING]
     if not plain and len(introducing) < 2:
         return set()
     return plain.union(others, *(map(str.casefold, words) for words in (in_capitals if plain else introducing)))

@@ -57,14 +57,14 @@ _CONTEXT = re.compile(
     r"(?i:[^'\"«“„]{0,80}(?:conte[xs]t|kontekst|kontext|контекст|bağlam|コンテキスト|上下文|資料庫內容|내용|컨텍스트)"
     r"[^'\"«“„]{0,80})['\"«“„](?P<name>.{1,200})['\"»”“][^'\"»”“]{0,40}"
 )
-_DATABASE = (
+DATABASE = (
     r"databas\w*|(?:initial )?catalog|datenbank"
     r"|bases? de (?:données|datos)|ban(?:co|que) de (?:dados|données)|base de dados"
     r"|баз\w+ данных|baz\w+ danych|veri ?taban\w*|databáz\w*|データベース|数据库|資料庫|데이터베이스"
 )
 _BEGIN = re.compile(
     rf"[-=*#\s]{{0,80}}(?P<end>(?i:end|ende|fin|fine|fim|koniec|конец)\b[\w ]{{0,12}} )?(?i:[^\W\d]+ (?:of )?)?"
-    rf"(?i:{_DATABASE})(?i: name)?\s*[:\uff1a=]\s*(?P<name>.{{1,200}}?)[-=*#\s]{{0,80}}"
+    rf"(?i:{DATABASE})(?i: name)?\s*[:\uff1a=]\s*(?P<name>.{{1,200}}?)[-=*#\s]{{0,80}}"
 )
 
 # Tools add the id of a database to its name, as in Orders (id 7). Without the word it may be part of the name.

@@ -137,7 +137,7 @@ class _TextReader:
         if self._begin(line, below):
             self._is_first = False
         elif not (has_width or is_cell) and (server := named_servers.find_connection(text)) is not None:
-            if server.kind == named_servers.HEADING:
+            if server.kind in named_servers.TITLES:
                 self._titles.append(server[:2])
                 self._leave(self._database)
                 return
@@ -219,7 +219,7 @@ class _TextReader:
         if not self._is_separated and printed.is_tool_error(cells[0]):
             self._reject_incomplete(number, "a tool reports an error or a limit", cells[0])
             return
-        if len(cells) == 1 and self._add_title(cells[0]) == named_servers.CAPTION:
+        if len(cells) == 1 and self._add_title(cells[0]) in named_servers.TITLES:
             self._leave(self._database)
             return
         if not self._tables:

@@ -248,6 +248,10 @@ ORDINARY_TITLES = {
     "an abbreviation": ("here is the DMV:", "and from SSMS:", 2),
     "the first without": ("", "## HUB", 2),
     "the second of another": ("", "## HUB2", 0),
+    "words in capitals with a colon": ("PROD:", "TEST:", 0),
+    "a database behind the server": ("-- HUB.Shop --", "-- EDGE.Stock --", 0),
+    "unknown databases": ("## Database Parts", "Database Goods", 0),
+    "a subject with a database": ("## Database Shop", "## Services", 2),
     "known databases": ("## Shop", "and now Stock:", 0),
     "one database": ("routes of Shop:", "and its services:", 2),
 }
