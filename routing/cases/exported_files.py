@@ -68,7 +68,10 @@ def stand_in_for(
         else []
         for column in ("exported_at", "instance_name", "database_name")
     )
-    top = _top_of(result_sets)
+    top = Path(os.path.commonpath([_folder_of(part.file) for part in result_sets]))
+    if _folded(top.name) in _folded_databases(result_sets):
+        # The folder with all exports is named like a database of theirs.
+        top = top.parent
     times = {file: _time_of(file) for file in timeless}
     instances = dict(_instances(result_sets, top, unnamed))
     instance_by_file = {
@@ -151,12 +154,6 @@ def _time_of(file: str) -> datetime:
 
 def _folder_of(file: str) -> Path:
     return Path(file).absolute().parent
-
-
-def _top_of(parts: Sequence[FoundResultSet]) -> Path:
-    """Return the nearest folder that holds all exports and is not named like a database of theirs."""
-    top = Path(os.path.commonpath([_folder_of(part.file) for part in parts]))
-    return top.parent if _folded(top.name) in _folded_databases(parts) else top
 
 
 def _folded_databases(parts: Sequence[FoundResultSet]) -> set[str]:

@@ -134,14 +134,11 @@ def observations(covered: CoveredRows) -> list[TableRow]:
 def reject_without_endpoint(covered: CoveredRows) -> None:
     """Reject the rows of queues without a known dialog, because their broker instance is unknown."""
     for row in covered.without_endpoint:
-        covered.reject("transmission_queue", row, _why_without_endpoint(covered, row))
-
-
-def _why_without_endpoint(covered: CoveredRows, row: TableRow) -> str:
-    instance, database = row["instance_name"], row["database_name"]
-    if (instance, database) not in covered.units.get("conversation_endpoints", {}):
-        return f"sys.conversation_endpoints of {instance}.{database} is missing: export it as well"
-    return f"no conversation endpoint has its handle {row['conversation_handle']}"
+        instance, database = row["instance_name"], row["database_name"]
+        why = f"no conversation endpoint has its handle {row['conversation_handle']}"
+        if (instance, database) not in covered.units.get("conversation_endpoints", {}):
+            why = f"sys.conversation_endpoints of {instance}.{database} is missing: export it as well"
+        covered.reject("transmission_queue", row, why)
 
 
 _KNOWN_BY = ("instance_name", "database_name", "conversation_id", "is_initiator")

@@ -231,19 +231,13 @@ def _read(match: re.Match[str], order: str) -> datetime:
         parts = dict(zip(order, (match["a"], match["b"], match["c"]), strict=True))
         day, month, year = int(parts["d"]), int(parts["M"]), parts["y"]
     else:
-        month = _month_of(match["m1"] or match["m2"])
+        name = match["m1"] or match["m2"]
+        month = next((number for number, whole in enumerate(MONTHS, start=1) if whole.startswith(name.lower())), 0)
         day, year = int(match["d1"] or match["d2"]), match["y1"] or match["y2"]
     hour = hour_of(int(match["hour"] or 0), match["before"] or match["after"])
     clock = (hour, int(match["minute"] or 0), int(match["second"] or 0), read_micros(match["fraction"]))
     local = datetime(read_year(year), month, day, *clock)
     return local if match["offset"] is None else read_as_utc(local, match["offset"])
-
-
-def _month_of(name: str) -> int:
-    months = [number for number, month in enumerate(MONTHS, start=1) if month.startswith(name.lower())]
-    if not months:
-        raise ValueError("no month")
-    return months[0]
 
 
 def _describe(matches: Sequence[re.Match[str]], order: str) -> str:

@@ -159,7 +159,10 @@ def find_server(marks: ServerMarks) -> str | None:
 
 
 class KnownNames(NamedTuple):
-    """Names of servers and databases in lower case. A named instance also has the name of its machine."""
+    """Names of servers and databases that may be words of titles, in lower case.
+
+    A named instance also has the name of its machine.
+    """
 
     servers: frozenset[str]
     databases: frozenset[str]
@@ -167,11 +170,10 @@ class KnownNames(NamedTuple):
     @classmethod
     def of(cls, servers: Iterable[object], databases: Iterable[object]) -> KnownNames:
         """Return the names among cells and options."""
-        instances = [str(name).casefold() for name in servers if name]
-        machines = (_AFTER_MACHINE.split(name)[0] for name in instances)
-        return cls(
-            frozenset([*instances, *machines]), frozenset(str(name).casefold() for name in databases if name)
-        )
+        instances = {str(name).casefold() for name in servers if name}
+        machines = {_AFTER_MACHINE.split(name)[0] for name in instances}
+        written = frozenset(str(name).casefold() for name in databases if name)
+        return cls(frozenset(instances | machines), frozenset(filter(_NAME.fullmatch, written)))
 
 
 def refuse_several(parts: Sequence[tuple[CatalogView, ResultSet]], own: KnownNames, known: KnownNames) -> None:

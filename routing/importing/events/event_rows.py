@@ -172,7 +172,9 @@ def read_event(event: ParsedEvent, instance: str) -> ReadEvent | None:
     source = SOURCES.get(event.name)
     if source is None:
         return None
-    if source == ACKNOWLEDGEMENT and not _is_received(event):
+    told = ("acknowledgement_type", "event_subclass", "eventsubclass")
+    # A sent acknowledgement does not concern the own dialog.
+    if source == ACKNOWLEDGEMENT and any("sent" in word for word in _words(event, *told)):
         return None
     row = _common(event, instance, source)
     if source == ACKNOWLEDGEMENT:
@@ -251,12 +253,6 @@ _OF_SOURCE: dict[str, Callable[[ParsedEvent, ReadRow], TableRow]] = {
         "is_from_network": _is_from_network(event),
     },
 }
-
-
-def _is_received(event: ParsedEvent) -> bool:
-    """Return True for a received acknowledgement, because a sent one does not concern the own dialog."""
-    words = _words(event, "acknowledgement_type", "event_subclass", "eventsubclass")
-    return not any("sent" in word for word in words)
 
 
 def _database_id(event: ParsedEvent) -> int | None:

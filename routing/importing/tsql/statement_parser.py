@@ -334,9 +334,11 @@ class StatementParser:
             is_fault = is_unparsed and self._fault(self._place(start), why, error.number)
         notes = () if refusal else self._take_notes()
         head = self._finish(start)
+        words = head["words"]
         return tree.DefinitionNode(
             place=head["place"],
-            words=_needed_of_definition(head["words"]),
+            # Only another CREATE needs more than the verb, noun and name.
+            words=words if any(word.upper == "CREATE" for word in words[1:]) else words[:3],
             title=title,
             statements=tuple(statements),
             refusal=refusal,
@@ -359,11 +361,6 @@ class StatementParser:
     def _take_notes(self) -> tuple[str, ...]:
         notes, self._cursor.notes = tuple(self._cursor.notes), []
         return notes
-
-
-def _needed_of_definition(words: Words) -> Words:
-    """Return the verb, noun and name, or all words if they contain another CREATE."""
-    return words if any(word.upper == "CREATE" for word in words[1:]) else words[:3]
 
 
 def _read_type(cursor: LexemeCursor, end: int) -> Words:
