@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from routing.importing.catalog.printed_lines import DATABASE, ELLIPSES, LONGEST_LINE, is_title
@@ -39,6 +40,8 @@ _SUBJECT = re.compile(
     r"|служб\w?|маршрут\w?|очеред\w?|сервис\w?|сообщени\w|サービス|ルート|キュー|服务|路由|队列|서비스)"
 )
 _BETWEEN = re.compile(r"server|instance|sql|sys|of|on|at|from|for|the|in|von|auf|de|del|du|sur|en|h?\d+")
+# The words of printed lines repeat.
+_is_subject, _is_between, _is_name = (lru_cache(4096)(form.fullmatch) for form in (_SUBJECT, _BETWEEN, _NAME))
 # A machine by its capitals and digits, the instance of one, and a word in capitals that is no usual abbreviation.
 _MACHINE = re.compile(r"(?=\D+\d)[A-Z][A-Z0-9_-]*")
 _NAMED_INSTANCE = re.compile(r"[\w-]+\\[\w$]+")
@@ -117,7 +120,7 @@ def find_caption(line: str) -> ConnectionMark | None:
     own = frozenset(
         word
         for before, word in zip(["", *words], words, strict=False)
-        if _NAME.fullmatch(word) and before.lower() not in _TOWARDS
+        if _is_name(word) and before.lower() not in _TOWARDS
     )
     return ConnectionMark(_INTRODUCTION if is_introduction else _SENTENCE, own) if own else None
 
@@ -129,15 +132,15 @@ def _names_in(title: str, *, is_heading: bool) -> frozenset[str]:
     names = [
         name
         for name, word in zip(written, words, strict=True)
-        if word and not _SUBJECT.fullmatch(word) and not _BETWEEN.fullmatch(word)
+        if word and not _is_subject(word) and not _is_between(word)
     ]
-    is_of_subject = any(map(_SUBJECT.fullmatch, words))
-    is_linked = any(not word or _BETWEEN.fullmatch(word) for word in words)
+    is_of_subject = any(map(_is_subject, words))
+    is_linked = any(not word or _is_between(word) for word in words)
     is_bare = len(words) == 1 or (is_heading and not is_of_subject)
     if len(names) > 1 + (is_heading and "" in words) or not (is_bare or (is_of_subject and is_linked)):
         return frozenset()
     # A server may have its domain or a database behind it, as in HUB.Shop.
-    own = [name for name in names if _NAME.fullmatch(name)]
+    own = [name for name in names if _is_name(name)]
     return frozenset(own).union(name.partition(".")[0] for name in own if not name[0].isdigit())
 
 
@@ -173,7 +176,7 @@ class KnownNames(NamedTuple):
         instances = {str(name).casefold() for name in servers if name}
         machines = {_AFTER_MACHINE.split(name)[0] for name in instances}
         written = frozenset(str(name).casefold() for name in databases if name)
-        return cls(frozenset(instances | machines), frozenset(filter(_NAME.fullmatch, written)))
+        return cls(frozenset(instances | machines), frozenset(filter(_is_name, written)))
 
 
 def refuse_several(parts: Sequence[tuple[CatalogView, ResultSet]], own: KnownNames, known: KnownNames) -> None:

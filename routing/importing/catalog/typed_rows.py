@@ -335,7 +335,8 @@ def export_of(
     export = CatalogExport(
         notes=[*notes, *_say_servers(sets, stand_ins_of)], files_read=len({part.file for part in sets})
     )
-    known_names = _known_names(sets, stand_ins_of)
+    is_titled = any(part.rows.titles or part.rows.servers for part in sets)
+    known_names = _known_names(sets, stand_ins_of) if is_titled else KnownNames.of((), ())
     for file, parts in groupby(sets, key=lambda part: part.file):
         of_file = list(parts)
         own = stand_ins_of(of_file[0])
