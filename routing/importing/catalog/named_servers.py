@@ -191,7 +191,7 @@ def refuse_several(parts: Sequence[tuple[CatalogView, ResultSet]], own: KnownNam
     named = {word for of_part in labels for kind in of_part.keys() - {_ANNOUNCED} for word in of_part[kind]}
     names = _find_plain(parts, named | known.servers) - known.databases
     titles = [
-        _find_title(rows, names) - of_labels or of_labels or own.servers
+        _find_title(rows.titles, names) - of_labels or of_labels or own.servers
         for of_labels, (_, rows) in zip(
             (frozenset().union(*of_part.values()) for of_part in labels), parts, strict=True
         )
@@ -199,9 +199,12 @@ def refuse_several(parts: Sequence[tuple[CatalogView, ResultSet]], own: KnownNam
     if _have_none_in_common(titles, own.servers) or any(of_part != labels[0] for of_part in labels):
         _reject(parts, "instance", "servers")
     inside = [(view, rows) for view, rows in parts if view.per_database and rows.database is None]
-    titled = (title for _, rows in inside for title in rows.titles if title[0] == _DATABASE)
-    databases = known.databases.union(*map(_folded, titled))
-    titles = [_find_title(rows, databases) or own.databases for _, rows in inside]
+    # A database may be called like any word of a sentence.
+    above = [[title for title in rows.titles if title[0] != _SENTENCE] for _, rows in inside]
+    databases = known.databases.union(
+        *(_folded(title) for of_part in above for title in of_part if title[0] == _DATABASE)
+    )
+    titles = [_find_title(of_part, databases) or own.databases for of_part in above]
     if _have_none_in_common(titles, own.databases):
         _reject(inside, "database", "databases")
 
@@ -219,10 +222,9 @@ def _have_none_in_common(titles: Sequence[frozenset[str]], own: frozenset[str]) 
     return bool(named) and not frozenset.intersection(*named)
 
 
-def _find_title(rows: ResultSet, names: Collection[str]) -> frozenset[str]:
-    """Return the names in the last title above a result set that has any."""
-    titles = (words.intersection(names) for words in map(_folded, rows.titles[::-1]))
-    return next(filter(None, titles), frozenset())
+def _find_title(titles: Sequence[Title], names: Collection[str]) -> frozenset[str]:
+    """Return the names in the last title that has any."""
+    return next(filter(None, (_folded(title).intersection(names) for title in titles[::-1])), frozenset())
 
 
 def _folded(title: Title) -> frozenset[str]:

@@ -253,6 +253,7 @@ ORDINARY_TITLES = {
     "unknown databases": ("## Database Parts", "Database Goods", 0),
     "a subject with a database": ("## Database Shop", "## Services", 2),
     "known databases": ("## Shop", "and now Stock:", 0),
+    "words that are databases too": ("The shop is closed.", "Our stock is low.", 2),
     "one database": ("routes of Shop:", "and its services:", 2),
 }
 
