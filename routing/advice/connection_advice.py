@@ -8,11 +8,8 @@ from routing.advice import dialog_remedies, handshake_remedies, login_remedies, 
 from routing.advice.address_remedies import ask_for_address, lead_to_managed, refuse_on_managed
 from routing.advice.broker_copies import MASTER, NEW_BROKER, enable_database, name_twins, or_renew
 from routing.advice.database_remedies import (
-    ANOTHER_OWNER,
-    give_to_sa,
     open_database,
     open_holder,
-    open_key,
     own_database,
 )
 from routing.advice.dialog_remedies import LIST_CERTIFICATES
@@ -28,9 +25,10 @@ from routing.advice.remedy import (
 )
 from routing.advice.service_remedies import list_queues
 from routing.advice.status_facts import ReportedStatus
-from routing.advice.status_meanings import StatusTrouble, find_numbers
+from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import TSQL_PORT
-from routing.render.phrases import named
+from routing.cases.estate_addresses import is_container
+from routing.render.phrases import join_words, named
 from routing.rules import text
 from routing.terms import MSDB
 
@@ -47,28 +45,15 @@ _WAY_TO_PORT = (
     "Check that the firewall lets the port through, and that a container or a load balancer publishes it.",
     "Check that the error log there says that the endpoint listens, and that the host name leads to this server.",
 )
-_OTHER_HOLDER = (
-    "These exports do not show which database holds the service: if it is another one, change its owner too."
-)
 _NEW_ENDPOINT = ("Create an endpoint there with STATE = STARTED.",)
 _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
 _SINGLE_USER_SENDER, _SINGLE_USER_MSDB, _MIRRORED = 28075, 9790, 28018
 _GOES_OFF = "If the status stays, a poison message turns it off again: look at the program that receives from it."
 _AWAY = "The messages are for another instance."
 _COMPARE = "The exports show this. The text itself could not be read here: compare it."
-_NO_ACCOUNT = 15404
-_DENIED, _DIFFERENT, _UNTRUSTED = 916, 33009, 15562
-_OTHER_SID = (
-    "The owner of the database in its own files is not the one in sys.databases (error 33009), as after a restore"
-    " or an attach."
-)
-_WITHOUT_ACCESS = "The login in the text may not use the target's database (error 916)."
-_NOT_THE_OWNER = "Windows does not know the account in the text, and by these exports it owns no database here."
-_FIND_ACCOUNT = (
-    "Leave the owners of these databases unchanged: they are valid logins.",
-    "Look for the account among the users that own the service, or that the queue's procedure runs as.",
-)
 _SCHEMA = "dbo."
+_OF_CONTAINER = "If the port is right after all, such as one that a container publishes, look further."
+_DROP_RISK = "Dialogs that are bound to the broker instance behind the dropped route then have no route."
 
 
 def say(status: ReportedStatus) -> Remedy:
@@ -105,7 +90,7 @@ def new_endpoint(place: RemedyPlace, cause: str, actions: tuple[str, ...]) -> Re
 
 def start_listening(status: ReportedStatus) -> Remedy:
     """Advise which endpoint has to listen at the address, or which address is the right one."""
-    corrected = correct_connection(status) or _mend_peer(status)
+    corrected = correct_connection(status) or _mend_peer(status) or _drop_dead_route(status)
     if corrected is not None:
         return corrected
     entry, cause = status.entry, _at(status)
@@ -145,13 +130,60 @@ def mend_connection(status: ReportedStatus) -> Remedy:
     """Advise to compare two endpoints, or the network between them, that do not come together."""
     is_named = status.trouble is not StatusTrouble.NAME_NOT_RESOLVED
     remedy = correct_connection(status) or (_mend_peer(status) if is_named else None)
-    remedy = remedy or server_remedies.lead_to_holder(status)
+    remedy = remedy or _drop_dead_route(status) or server_remedies.lead_to_holder(status)
     if remedy is not None:
         return remedy
     actions = (*_test_each(status), *status.entry.actions)
     if status.find_peer() is None:
         actions += (ask_for_address(server_remedies.find_holder(status), status.service, status.broker),)
     return Remedy(status.place, _at(status), actions, confidence=Confidence.LIKELY)
+
+
+def _find_published_port(status: ReportedStatus) -> Remedy | None:
+    """Advise on a route to a service in a container, whose host publishes its port: no export has that one."""
+    peer = status.find_peer_name() or server_remedies.find_holder(status)
+    if status.address is None or peer is None or not is_container(text.machine_of(peer)):
+        return None
+    endpoint, machine, host = status.server.endpoint(peer), text.machine_of(peer), text.host(status.address)
+    port = "<port>" if endpoint is None or endpoint.port is None else endpoint.port
+    cause = (
+        f"{status.entry.cause} The service is in {named(peer)}, which reads like a container: other"
+        " machines reach it by the name of its host, and by the port that the host publishes."
+    )
+    actions = (
+        f"On the host, look which port it publishes: docker port {machine} {port}.",
+        f"Correct route {named(status.route)} if it has another one. Without one, publish the endpoint's port.",
+    )
+    clause = statements.lead_to(None if is_container(host) else host, None)
+    return server_remedies.start_endpoint(status.server, peer, status.entry.cause) or correct_route(
+        status.route_place, status.route, clause, cause, *actions, is_open=True
+    )
+
+
+def _drop_dead_route(status: ReportedStatus) -> Remedy | None:
+    """Advise DROP ROUTE for the only one of several routes with an address that no known instance has."""
+    verdict = status.supposed
+    if verdict is None or len(verdict.addresses) < 2 or verdict.mirror_address is not None:
+        return None
+    routes = {verdict.route_name: verdict.address, **{one.name: one.address for one in verdict.alternative_routes}}
+    dead = [
+        name
+        for name, address in routes.items()
+        if all(status.has_no_endpoint(owner.name) for owner in status.list_owners(address))
+    ]
+    if len(dead) != 1:
+        return None
+    line = statements.drop_route(dead[0])
+    others = join_words(named(address) for name, address in routes.items() if name != dead[0])
+    cause = (
+        f"SQL Server chooses between {len(routes)} routes. By these exports no endpoint is known at"
+        f" {named(routes[dead[0]])}, the address of route {named(dead[0])}, but one at {others}."
+    )
+    actions = (
+        f"Test {named(routes[dead[0]])} first, from the sending server.",
+        "Run DROP ROUTE if its server is gone. Otherwise start its endpoint, or open the firewall.",
+    )
+    return to_fill_in(status.route_place, cause, actions, line, risk=_DROP_RISK, confidence=Confidence.LIKELY)
 
 
 def _test_each(status: ReportedStatus) -> tuple[str, ...]:
@@ -207,6 +239,7 @@ def correct_connection(status: ReportedStatus) -> Remedy | None:
         or server_remedies.correct_listener(status)
         or server_remedies.follow_primary(status)
         or server_remedies.part_endpoints(status.on_route)
+        or _find_published_port(status)
         or _lead_to_neighbour(status)
         or correct_port(status)
         or server_remedies.lead_to_partner(status)
@@ -294,7 +327,7 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
         )
     else:
         return None
-    further = () if port is None else ("If the port is right after all, look further.", *entry.actions)
+    further = () if port is None else (_OF_CONTAINER, *entry.actions)
     is_open = target_port is None
     return correct_route(
         status.route_place,
@@ -387,72 +420,6 @@ def _queue(status: ReportedStatus) -> str | None:
     return None if pasted is None else f"{schema}{pasted}"
 
 
-def give_owner(status: ReportedStatus) -> Remedy:
-    """Return ALTER AUTHORIZATION for the target's database, else for the sender's."""
-    entry = status.entry
-    actions: tuple[str, ...] = (ANOTHER_OWNER,)
-    place = _find_lost_owner(status) or _database_in_text(status) or status.find_target()
-    numbers = find_numbers(status.status_text.text or "")
-    is_denied = _DENIED in numbers
-    trusted = server_remedies.trust_initiator(status, place, _DENIED) if is_denied else None
-    if trusted is not None:
-        return trusted
-    cause = _OTHER_SID if _DIFFERENT in numbers else entry.cause
-    if is_denied or _NO_ACCOUNT in numbers:
-        candidates = (status.place,) if place is None else (place, status.place)
-        place = next((owned for owned in candidates if not _is_owner_valid(status, owned)), None)
-        if place is None:
-            return Remedy(candidates[0], _WITHOUT_ACCESS if is_denied else _NOT_THE_OWNER, _FIND_ACCOUNT)
-        cause = _WITHOUT_ACCESS if is_denied and place != candidates[0] else cause
-    if is_denied:
-        sender = status.server.database(status.instance, status.database)
-        if sender is not None and sender.is_trustworthy is False:
-            actions += (f"If the owners are valid logins, set TRUSTWORTHY for {named(status.database)} instead.",)
-    if place is None or place.database is None:
-        actions += (_OTHER_HOLDER,)
-        place = status.place
-    elif place != status.place and not _is_owner_valid(status, status.place):
-        actions += (f"If the text stays, do the same for {named(status.database)}, which sends.",)
-    return give_to_sa(place, cause, actions)
-
-
-def mend_sender(status: ReportedStatus) -> Remedy:
-    """Advise TRUSTWORTHY within one instance, or another owner of the target's database if it has lost its own."""
-    place = status.find_target()
-    if status.trouble is StatusTrouble.NOT_TRUSTED:
-        return server_remedies.trust_initiator(status, place, _UNTRUSTED) or say_at_target(status)
-    owned = None if place is None else own_database(status.server, place)
-    return owned or say_at_target(status)
-
-
-def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:
-    facts, line = status.server.database(*place), status.status_text.text or ""
-    is_unknown = facts is not None and _NO_ACCOUNT in find_numbers(line) and facts.is_owner_in(line)
-    return facts is not None and facts.has_valid_owner and not is_unknown
-
-
-def _find_lost_owner(status: ReportedStatus) -> RemedyPlace | None:
-    """Return the first database without an owner in the export: the one in the text, the target or the sender."""
-    places = filter(None, (_database_in_text(status), status.find_target(), status.place))
-    with_facts = ((place, status.server.database(*place)) for place in places)
-    return next((place for place, facts in with_facts if facts is not None and facts.has_lost_owner), None)
-
-
-def open_master_key(status: ReportedStatus) -> Remedy:
-    """Advise on the master key of the sender, or of the database in which a message could not be enqueued."""
-    target = status.find_target() if status.trouble is StatusTrouble.MASTER_KEY_CLOSED else None
-    place = _database_in_text(status) or target
-    if place is None or place.database is None:
-        place = status.place
-    return open_key(status.server, place, status.entry)
-
-
-def _database_in_text(status: ReportedStatus) -> RemedyPlace | None:
-    known_databases = {*status.sender_instance.databases, status.database}
-    quoted_databases = [name for name in status.quoted_names if name in known_databases]
-    return RemedyPlace(status.instance, quoted_databases[-1]) if quoted_databases else None
-
-
 def enable_target_broker(status: ReportedStatus) -> Remedy:
     """Return ENABLE_BROKER of the target's database."""
     place = status.find_target()
@@ -467,7 +434,7 @@ def enable_target_broker(status: ReportedStatus) -> Remedy:
 
 def renew_id(status: ReportedStatus) -> Remedy:
     """Advise NEW_BROKER, or first ENABLE_BROKER if the export shows that the broker of the database is off."""
-    place, entry = _database_in_text(status) or status.find_target(), status.entry
+    place, entry = status.find_database_in_text() or status.find_target(), status.entry
     if place is None or place.database is None:
         return say(status)
     facts = status.server.database(*place)

@@ -27,7 +27,7 @@ _RENEW_THERE = (
     " here for the same user."
 )
 _PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
-_DBO = 1
+_DBO, _DROPPED_USER = 1, 9768
 _ALTERED: Mapping[int, tuple[str, str, str]] = {
     9733: (
         "has no private key",
@@ -55,7 +55,7 @@ _OWNER_RISK = "The holder of that private key can then act as this user."
 
 def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
     """Advise on the certificates of a dialog's users, by those in the export."""
-    exported = _alter(status) or _name_invalid(status) or _give_to_user(status)
+    exported = _create_user(status) or _alter(status) or _name_invalid(status) or _give_to_user(status)
     if exported is not None:
         return exported
     number, lines = _find_principal(status), [LIST_CERTIFICATES]
@@ -79,17 +79,39 @@ def _alter(status: ReportedStatus) -> Remedy | None:
     return to_fill_in(status.place, cause, (action,), _LIST_USERS, line, confidence=Confidence.LIKELY)
 
 
+def _create_user(status: ReportedStatus) -> Remedy | None:
+    """Advise how to create a dropped user of a dialog again, with its certificate and binding."""
+    if status.status_text.number != _DROPPED_USER:
+        return None
+    cause = (
+        f"The user of the dialogs to {named(status.service)} was dropped in {named(status.database)} before both"
+        " sides had exchanged their keys."
+    )
+    actions = (
+        "Create the user again, with the certificate of the other side, and bind it to the service.",
+        "If the binding still exists, run ALTER REMOTE SERVICE BINDING instead.",
+        "If old dialogs keep the status, send their messages again in new ones, and end the old ones.",
+    )
+    create = "CREATE USER [<user>] WITHOUT LOGIN;"
+    lines = create, _INSTALL.format("[<user>]"), _bind(status, "[<user>]")
+    return to_fill_in(status.place, cause, actions, *lines, confidence=Confidence.LIKELY)
+
+
+def _bind(status: ReportedStatus, user: str | None) -> str | None:
+    """Return CREATE REMOTE SERVICE BINDING, or None if a name cannot be pasted."""
+    service = statements.literal(status.service)
+    if service is None or user is None:
+        return None
+    return f"CREATE REMOTE SERVICE BINDING [<binding>] TO SERVICE {service} WITH USER = {user};"
+
+
 def bind_user(status: ReportedStatus) -> Remedy:
     """Return the remote service binding that a dialog with encryption needs."""
     if status.server.is_managed(status.instance):
         return Remedy(status.place, _NOT_ON_MANAGED, ("Begin the dialog with ENCRYPTION = OFF.",))
-    service = statements.literal(status.service)
     users = {certificate.user_name for certificate in _copies(status) if certificate.user_name not in _PEOPLE}
     user = statements.identifier(users.pop()) if len(users) == 1 else "[<user>]"
-    line = None
-    if service is not None and user is not None:
-        line = f"CREATE REMOTE SERVICE BINDING [<binding>] TO SERVICE {service} WITH USER = {user};"
-    return _of_database(status, line)
+    return _of_database(status, _bind(status, user))
 
 
 def _of_database(status: ReportedStatus, *lines: str | None) -> Remedy:

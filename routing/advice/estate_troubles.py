@@ -18,14 +18,14 @@ from routing.advice.server_remedies import ANOTHER_PORT, alter_endpoint, free_en
 from routing.advice.service_remedies import count_losses
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate
-from routing.advice.transport_remedies import find_transport_errors
+from routing.advice.transport_remedies import find_logged_errors
 from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK, STATUSES
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import EndpointCount, Grants
 from routing.groups import group_pairs
 from routing.importing.catalog.covering import CLOSED, CONVERSING, IN_ERROR
 from routing.lint.lint_estate import is_users
-from routing.render.phrases import cut, join_words, named, quote_log
+from routing.render.phrases import join_words, named, quote_log
 from routing.render.wording import count
 from routing.rules.text import machine_of
 from routing.terms import MSDB, SYSTEM_DATABASES
@@ -44,6 +44,15 @@ _NOTIFICATIONS = (
         TroubleKind.LOGIN_REFUSED,
         "to services to which it has no permission to send",
         "Let the user of the query own the service, or run GRANT SEND ON SERVICE::[<service>] TO [guest].",
+    ),
+    (
+        ("-8408", "-8425"),
+        TroubleKind.DIALOGS_IN_ERROR,
+        "to services that do not take their contract",
+        (
+            "Run ALTER SERVICE [<service>] (ADD CONTRACT"
+            " [http://schemas.microsoft.com/SQL/Notifications/PostQueryNotification])."
+        ),
     ),
 )
 """Codes of a query notification that failed, the kind of trouble, the services, and the action."""
@@ -75,7 +84,7 @@ def find_troubles(server: ServerEvidence) -> list[EstateTrouble]:
         *_endpoint_troubles(server, left),
         *report_left(left, MANY_OPEN, MANY),
         *_refused_logins(server),
-        *find_transport_errors(server),
+        *find_logged_errors(server),
         *_refused_notifications(server),
         *_closed_keys(server),
         *_shared_ports(server),
@@ -211,11 +220,9 @@ def _sum(counts: Iterable[EndpointCount]) -> int:
 
 def _in_error(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
     total, services = _sum(counts), join_words(_services(counts))
-    lines = server.log_lines(place.instance, "Error: 8470", "Error: 8490", "Error: 8494", "Error: 9763")
     actions = (
         f"Read the message of type …/ServiceBroker/Error in the queue of {services}: it has the code.",
         _CODES,
-        *((f"The error log says: {cut(lines[0])}",) if lines else ()),
         "If the messages of the dialog are still needed, send them again in a new dialog. Then end this one.",
     )
     remedy = to_fill_in(

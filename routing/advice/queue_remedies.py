@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from routing.advice import statements
 from routing.advice.database_remedies import ANOTHER_OWNER, give_to_sa, trust
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.send_remedies import DENIED, grant_denied
 from routing.advice.service_remedies import is_of_event_notifications
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import QueueFacts
@@ -20,10 +21,6 @@ QUEUE_RISK = "If the cause still stands, the next poison message turns the queue
 """The risk of a queue that is turned on again."""
 _OF_MAIL = ("InternalMailQueue", "ExternalMailQueue")
 _START_MAIL = "EXEC msdb.dbo.sysmail_start_sp;"
-_DENIED = re.compile(
-    r"The (?P<permission>[A-Z]+) permission was denied on the object '(?P<name>[^']+)',"
-    r" database '(?P<database>[^']+)', schema '(?P<schema>[^']+)'"
-)
 _NO_ACCOUNT, _NO_PRINCIPAL = (
     "Could not obtain information about Windows NT",
     "Cannot execute as the database principal",
@@ -186,7 +183,7 @@ def _mend_activation(server: ServerEvidence, target: RemedyPlace, queue: QueueFa
             "Check that the owner of the database is a valid login.",
         )
     look = "SELECT * FROM sys.dm_broker_activated_tasks WHERE database_id = DB_ID();"
-    grant = _grant(target, queue, lines[0] if lines else "")
+    grant = grant_denied(target, queue.runs_as, lines[0] if lines else "")
     statement_lines = (look,) if grant is None else (look, grant)
     return to_fill_in(target, cause, actions, *statement_lines, confidence=Confidence.LIKELY)
 
@@ -218,7 +215,7 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
         started = "PROCEDURE_NAME = <procedure>, " if _NO_PROCEDURE in line else ""
         change = _alter(queue, f"ACTIVATION ({started}EXECUTE AS OWNER)")
         return to_fill_in(target, why, (logged, action), change, confidence=Confidence.LIKELY)
-    denied = _DENIED.search(line)
+    denied = DENIED.search(line)
     is_elsewhere = denied is not None and collated(denied["database"]) != collated(target.database or "")
     if (is_elsewhere or any(words in line for words in _NO_ACCESS)) and (
         facts is None or not facts.is_trustworthy
@@ -230,16 +227,6 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
         )
         return trust(target, f"{cause} the procedure may not leave its database.", choices)
     return None
-
-
-def _grant(target: RemedyPlace, queue: QueueFacts, line: str) -> str | None:
-    """Return the GRANT in its database that the user of the activation lacks by a line, or None."""
-    user = "[<user>]" if queue.runs_as is None else statements.identifier(queue.runs_as)
-    denied = _DENIED.search(line)
-    if denied is None or user is None or collated(denied["database"]) != collated(target.database or ""):
-        return None
-    parts = [statements.identifier(denied[part]) for part in ("schema", "name")]
-    return f"GRANT {denied['permission']} ON {'.'.join(part or '[<name>]' for part in parts)} TO {user};"
 
 
 def find_failures(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -> Sequence[str]:

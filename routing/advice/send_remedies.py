@@ -11,14 +11,23 @@ from routing.advice.status_facts import ReportedStatus
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import Grants
 from routing.render.phrases import join_words, named
+from routing.rules.text import collated
 
 EVERYBODY = "public"
 """The role that sends for dialogs without a user."""
+DENIED = re.compile(
+    r"The (?P<permission>[A-Z]+) permission was denied on the object '(?P<name>[^']+)',"
+    r" database '(?P<database>[^']+)', schema '(?P<schema>[^']+)'"
+)
+"""The text of error 229."""
+# The words are the same in every language.
+_PERMISSION = re.compile(r"\b(SEND|RECEIVE|EXECUTE|SELECT|INSERT|UPDATE|DELETE|REFERENCES|CONTROL)\b", re.ASCII)
 _SEND_RISK = "A grant to public lets every sender that can connect send to the service."
 _OWNER, _OWNERS = "dbo", "db_owner"
 _ROLES_UNKNOWN = "Which roles it has is not known: export sys.database_role_members, by sbroute import queries."
 _NO_SEND, _NOBODY = 11215, "0"
 _NUMBER = re.compile(r"(?<![\w.])\d{1,9}(?![\w.])", re.ASCII)
+_GRANT_THERE = "Grant it to that user, in the database of the object."
 _FOR_PUBLIC = (
     "Grant SEND on the service to public in the target's database, if anybody who can connect may send.",
     "Or bind a user with a certificate to the service, and grant SEND to that user.",
@@ -101,7 +110,9 @@ def _install_copy(
 
 def grant_send(status: ReportedStatus) -> Remedy:
     """Return GRANT SEND in the target's database, to the user of the dialogs or to one that somebody chooses."""
-    target = status.find_target()
+    on_object, target = _grant_on_object(status), status.find_target()
+    if on_object is not None:
+        return on_object
     if target is not None and target.database is not None:
         sent = status.place, target, status.service, status.from_service
         missing = grant_missing_send(status.server, *sent, is_reported=True)
@@ -115,6 +126,33 @@ def grant_send(status: ReportedStatus) -> Remedy:
         return build(place, cause, _FOR_PUBLIC, line, risk=entry.risk, confidence=Confidence.LIKELY)
     lines = [_grant(service, user) for user in ("[<user>]", f"[{EVERYBODY}]")]
     return to_fill_in(place, entry.cause, entry.actions, *lines, risk=entry.risk)
+
+
+def grant_denied(target: RemedyPlace, user: str | None, line: str) -> str | None:
+    """Return the GRANT in its database that a user lacks by a line, or None. None as user is to be filled in."""
+    grantee, denied = "[<user>]" if user is None else statements.identifier(user), DENIED.search(line)
+    if denied is None or grantee is None or collated(denied["database"]) != collated(target.database or ""):
+        return None
+    parts = [statements.identifier(denied[part]) for part in ("schema", "name")]
+    return f"GRANT {denied['permission']} ON {'.'.join(part or '[<name>]' for part in parts)} TO {grantee};"
+
+
+def _grant_on_object(status: ReportedStatus) -> Remedy | None:
+    """Advise the permission on another object than the service, if the text names one."""
+    line, target = status.status_text.text or "", status.place_at_target()
+    permission = _PERMISSION.search(line)
+    if permission is None or permission[0] == "SEND":
+        return None
+    name = named(status.quoted_names[0]) if status.quoted_names else "an object"
+    user, _ = _find_user(status.server, status.place, target, status.from_service)
+    cause = (
+        f"The user of the dialog has no {permission[0]} permission on {name}, which SQL Server or a trigger needs"
+        " to enqueue the messages."
+    )
+    grant = grant_denied(target, user, line)
+    if grant is None:
+        return Remedy(target, cause, (_GRANT_THERE,), confidence=Confidence.LIKELY)
+    return to_fill_in(target, cause, (_GRANT_THERE,), grant, confidence=Confidence.LIKELY)
 
 
 def grant_access(status: ReportedStatus) -> Remedy:

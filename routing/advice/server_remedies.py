@@ -16,7 +16,7 @@ from routing.advice.broker_copies import MASTER
 from routing.advice.database_remedies import trust
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, correct_route, ready, to_fill_in
 from routing.advice.status_facts import ReportedStatus
-from routing.advice.status_meanings import StatusTrouble, find_numbers
+from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate, StuckMessage, UsedRoute
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.estate_addresses import EstateAddresses
@@ -506,7 +506,7 @@ def follow_primary(status: ReportedStatus) -> Remedy | None:
 
 def leave_secondary(status: ReportedStatus, place: RemedyPlace) -> Remedy | None:
     """Advise a route to the listener if the target's database is a secondary replica of an availability group."""
-    if find_numbers(status.status_text.text or "").isdisjoint(_OF_SECONDARIES):
+    if status.numbers.isdisjoint(_OF_SECONDARIES):
         return None
     return follow_primary(status) or _leave_database(place, status.on_route)
 

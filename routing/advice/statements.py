@@ -92,6 +92,11 @@ def alter_route(name: str | None, clause: str | None) -> str | None:
     return _join_known("ALTER ROUTE ", identifier(name), clause, ";")
 
 
+def drop_route(name: str | None) -> str | None:
+    """Write DROP ROUTE, or return None if the name cannot be pasted."""
+    return _join_known("DROP ROUTE ", identifier(name), ";")
+
+
 def replace_route(name: str | None, clause: str | None) -> list[str | None]:
     """Write DROP ROUTE and CREATE ROUTE as one transaction, which any error rolls back.
 
@@ -100,7 +105,7 @@ def replace_route(name: str | None, clause: str | None) -> list[str | None]:
     return [
         "SET XACT_ABORT ON;",
         "BEGIN TRANSACTION;",
-        _join_known("DROP ROUTE ", identifier(name), ";"),
+        drop_route(name),
         create_route(name, clause),
         "COMMIT TRANSACTION;",
     ]

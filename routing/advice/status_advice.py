@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, starmap
 
-from routing.advice import connection_advice, dialog_remedies
+from routing.advice import connection_advice, contract_remedies, dialog_remedies, owner_advice
 from routing.advice.address_remedies import restore_default
 from routing.advice.broker_copies import part_twins
 from routing.advice.login_remedies import find_refusal
@@ -40,7 +40,7 @@ _OF_ONE_DIALOG = (StatusTrouble.LIFETIME_OVER, StatusTrouble.KEY_LOST, StatusTro
 """What says nothing of the client at the other end."""
 _SAID_THERE = (
     *(StatusTrouble.TARGET_FULL, StatusTrouble.TARGET_DAMAGED, StatusTrouble.NO_MEMORY, StatusTrouble.LICENSE),
-    *(StatusTrouble.TARGET_EXCEPTION, StatusTrouble.CONTRACT_NOT_TAKEN, StatusTrouble.MESSAGE_REFUSED),
+    StatusTrouble.TARGET_EXCEPTION,
 )
 _NOT_FOUND = (
     *(StatusTrouble.NO_ROUTE, StatusTrouble.SERVICE_NOT_HERE, StatusTrouble.BROKER_NOT_HERE),
@@ -166,16 +166,18 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.NO_DIALOG_CERTIFICATE: dialog_remedies.renew_dialog_certificate,
     StatusTrouble.NO_ENDPOINT_CERTIFICATE: connection_advice.renew_endpoint_certificate,
     StatusTrouble.NO_BINDING: dialog_remedies.bind_user,
-    StatusTrouble.OWNER_NOT_VALID: connection_advice.give_owner,
-    StatusTrouble.USER_NOT_VALID: connection_advice.mend_sender,
-    StatusTrouble.NOT_TRUSTED: connection_advice.mend_sender,
-    StatusTrouble.MASTER_KEY_CLOSED: connection_advice.open_master_key,
-    StatusTrouble.NO_SESSION_KEY: connection_advice.open_master_key,
+    StatusTrouble.OWNER_NOT_VALID: owner_advice.give_owner,
+    StatusTrouble.USER_NOT_VALID: owner_advice.mend_sender,
+    StatusTrouble.NOT_TRUSTED: owner_advice.mend_sender,
+    StatusTrouble.MASTER_KEY_CLOSED: owner_advice.open_master_key,
+    StatusTrouble.NO_SESSION_KEY: owner_advice.open_master_key,
     StatusTrouble.NO_PERMISSION: grant_send,
     StatusTrouble.NO_ACCESS: grant_access,
     StatusTrouble.QUEUE_OFF: connection_advice.turn_queue_on,
     StatusTrouble.TARGET_BROKER_OFF: connection_advice.enable_target_broker,
     **dict.fromkeys(_SAID_THERE, connection_advice.say_at_target),
+    StatusTrouble.CONTRACT_NOT_TAKEN: contract_remedies.take_contract,
+    StatusTrouble.MESSAGE_REFUSED: contract_remedies.correct_body,
     StatusTrouble.ID_DIFFERS: connection_advice.renew_id,
     StatusTrouble.DOUBLED_ID: _part_twins,
     **dict.fromkeys((*_OVER, *_OF_ONE_DIALOG), _end_dialogs),

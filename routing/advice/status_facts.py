@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from routing.advice.remedy import RemedyPlace
-from routing.advice.status_meanings import StatusTrouble
+from routing.advice.status_meanings import StatusTrouble, find_numbers
 from routing.advice.stuck_messages import AdviceEstate, UsedRoute
 from routing.advice.trouble_catalogue import STATUSES, TroubleEntry
 from routing.cases.background import StatusText
@@ -108,6 +108,11 @@ class ReportedStatus:
         matches = _IN_QUOTES.findall(self.status_text.text or "")
         return [next(name.strip() for name in groups if name) for groups in matches]
 
+    @property
+    def numbers(self) -> set[int | None]:
+        """SQL Server's number for the status, and those of exceptions and systems that its text names."""
+        return {self.status_text.number, *find_numbers(self.status_text.text or "")}
+
     def has_no_endpoint(self, instance: str) -> bool:
         """Return True if the export of an instance's endpoints was read and has no Service Broker endpoint.
 
@@ -166,6 +171,12 @@ class ReportedStatus:
         owners = self.estate.network.owners(address or "", self.sender_instance)
         on_machine = None if owners else self.estate.find_instance_of_host(address)
         return [*owners, *([] if on_machine is None else [on_machine])]
+
+    def find_database_in_text(self) -> RemedyPlace | None:
+        """Return the last database of the sender's instance that the text names in quotes, or None."""
+        known_databases = {*self.sender_instance.databases, self.database}
+        quoted_databases = [name for name in self.quoted_names if name in known_databases]
+        return RemedyPlace(self.instance, quoted_databases[-1]) if quoted_databases else None
 
     def _holds(self, address: str | None) -> bool:
         return any(map(self._holders_of, self.list_owners(address)))

@@ -1,4 +1,4 @@
-"""Advise on errors of the transport in the error log, which no waiting message shows."""
+"""Advise on errors of Service Broker in the error log, which no waiting message shows."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ _BROKEN = (
     "If the lines go on, check the firewall, and that both endpoints agree on authentication and encryption.",
 )
 _BOTH_KINDS = "Endpoints of database mirroring and availability groups write the same text: compare the port."
+_READ_AROUND = "Read the error log around these lines: another error beside each one is the cause."
 _SHOWN, _SHOWN_ADDRESSES = 3, 30
 # The errors of the broker's own tasks, which stop messages of a database or of the instance.
 _STARTING: Mapping[int, str] = {
@@ -44,12 +45,15 @@ _STARTING: Mapping[int, str] = {
 }
 
 
-def find_transport_errors(server: ServerEvidence) -> Iterator[EstateTrouble]:
-    """Yield the failed connections, logins and starts of Service Broker that the error logs name."""
+_OF_DIALOGS = (StatusTrouble.CONTRACT_NOT_TAKEN, StatusTrouble.MESSAGE_REFUSED, StatusTrouble.SERVICE_GONE)
+
+
+def find_logged_errors(server: ServerEvidence) -> Iterator[EstateTrouble]:
+    """Yield the failed connections, logins and starts, and the refused messages, that the error logs name."""
     for instance in server.logging_instances:
         yield from _find_connection_errors(server, instance)
         yield from _find_failed_logins(server, instance)
-        yield from _find_failed_starts(server, instance)
+        yield from _find_numbered(server, instance)
 
 
 def _find_connection_errors(server: ServerEvidence, instance: str) -> Iterator[EstateTrouble]:
@@ -94,16 +98,22 @@ def _find_failed_logins(server: ServerEvidence, instance: str) -> Iterator[Estat
         yield _error(instance, f"{named(instance)} refuses logins", lines, cause, actions, entry.risk)
 
 
-def _find_failed_starts(server: ServerEvidence, instance: str) -> Iterator[EstateTrouble]:
-    lines = server.log_lines(instance, *(f"Error: {number}," for number in _STARTING))
+def _find_numbered(server: ServerEvidence, instance: str) -> Iterator[EstateTrouble]:
+    """Yield the errors by which Service Broker does not start, or by which it ends dialogs."""
+    lines = server.log_lines(instance, "Error: ")
     numbered = ((int(header[1]), line) for line in lines if (header := _HEADER.match(line)))
-    for number, those in group_pairs(pair for pair in numbered if pair[0] in _STARTING).items():
-        cause = f"Service Broker of {named(instance)} reports error {number}: {_STARTING[number]}."
-        actions = (
-            quote_log(instance, those[0]),
-            "Read the error log around these lines: another error beside each one is the cause.",
-        )
-        yield _error(instance, f"error {number} in the error log", those, cause, actions)
+    for number, those in group_pairs(numbered).items():
+        summary, trouble = f"error {number} in the error log", find_trouble(number, those[0])
+        if number in _STARTING:
+            cause = f"Service Broker of {named(instance)} reports error {number}: {_STARTING[number]}."
+            yield _error(instance, summary, those, cause, (quote_log(instance, those[0]), _READ_AROUND))
+        elif trouble in _OF_DIALOGS:
+            # The text stands in a row after that of the number.
+            texts = (line for line in server.log_lines(instance, "") if error_number(line) == number)
+            actions = (quote_log(instance, max(texts, key=len)), *STATUSES[trouble].actions)
+            cause = f"{named(instance)} ends dialogs with error {number}. {STATUSES[trouble].cause}"
+            kind, risk = TroubleKind.DIALOGS_IN_ERROR, STATUSES[trouble].risk
+            yield _error(instance, summary, those, cause, actions, risk, kind)
 
 
 def _error(
@@ -113,9 +123,10 @@ def _error(
     cause: str,
     actions: tuple[str, ...],
     risk: str | None = None,
+    kind: TroubleKind = TroubleKind.TRANSPORT_FAILS,
 ) -> EstateTrouble:
     remedy = Remedy(RemedyPlace(instance), cause, actions, risk=risk, confidence=Confidence.TO_BE_CHECKED)
-    return EstateTrouble(TroubleKind.TRANSPORT_FAILS, summary, len(lines), remedy)
+    return EstateTrouble(kind, summary, len(lines), remedy)
 
 
 def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> Remedy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -10,6 +11,8 @@ from typing import NamedTuple
 from routing.rules import text
 from routing.rules.estate import SqlInstance
 from routing.terms import LOOPBACK_HOSTS
+
+_CONTAINER = re.compile(r"[0-9a-f]{12}", re.ASCII)
 
 
 class TargetAddress(NamedTuple):
@@ -56,7 +59,7 @@ class EstateAddresses:
         Addresses in routes of ``sender`` come first, then those in most routes. Others are ranked by their host:
         a name with a domain, an IP address, a short name.
         """
-        usable = [address for address in self.of(instance) if _leads_away(address, sender)]
+        usable = [address for address in self.of(instance) if self._leads_away(address, sender)]
         if not usable:
             return None
         best = min(usable, key=lambda address: (*self._count_uses(address, sender), _rank_host(address)))
@@ -65,6 +68,12 @@ class EstateAddresses:
             return TargetAddress(best, _rank_host(best) < _SHORT_NAME)
         _, writing = min(uses, key=lambda use: (use[0] != sender.name, -uses[use], use))
         return TargetAddress(writing, True)
+
+    def _leads_away(self, address: str, sender: SqlInstance) -> bool:
+        compared = text.comparable_address(address)
+        is_hidden = is_container(text.host(address)) and compared not in self._uses
+        is_own = compared in sender.own_addresses or text.host(address) in LOOPBACK_HOSTS
+        return text.port(address) is not None and not is_own and not is_hidden
 
     def _count_uses(self, address: str, sender: SqlInstance) -> tuple[int, int]:
         """Return the negative number of routes with an address, first in ``sender``, then in the estate."""
@@ -90,11 +99,6 @@ def list_route_addresses(instances: Mapping[str, SqlInstance]) -> Iterator[tuple
             yield name, route.mirror_address
 
 
-def _leads_away(address: str, sender: SqlInstance) -> bool:
-    is_own = text.comparable_address(address) in sender.own_addresses
-    return text.port(address) is not None and text.host(address) not in LOOPBACK_HOSTS and not is_own
-
-
 _SHORT_NAME = 2
 
 
@@ -104,6 +108,11 @@ def _rank_host(address: str) -> int:
     if is_ip(host):
         return 1
     return 0 if "." in host else _SHORT_NAME
+
+
+def is_container(host: str | None) -> bool:
+    """Return True if a host reads like the id of a container, which other machines cannot find."""
+    return host is not None and _CONTAINER.fullmatch(host) is not None
 
 
 def is_ip(host: str | None) -> bool:

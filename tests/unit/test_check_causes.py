@@ -397,6 +397,27 @@ def test_an_ip_address_that_does_not_answer(
     assert (only_remedy(tmp_path).statement == statement) is is_led_away
 
 
+CONTAINER = "3f2a9c1b7d4e"
+
+
+@pytest.mark.parametrize(
+    ("status", "address", "altered"),
+    [
+        (REFUSED, "TCP://docker01:4022", "-- ALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://docker01:<port>';"),
+        (TIMED_OUT, f"TCP://{CONTAINER}:4022", "-- ALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://<host>:<port>';"),
+        (None, "LOCAL", "-- ALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://<host>:<port>';"),
+    ],
+)
+def test_a_container_is_reached_by_a_published_port(
+    status: str | None, address: str, altered: str, tmp_path: Path
+) -> None:
+    shop(tmp_path, status or "", None if status is None else 9755, routes=to_stock(address))
+    target(tmp_path, CONTAINER)
+    remedy = only_remedy(tmp_path)
+    assert altered in (remedy.statement or "")
+    assert (f"docker port {CONTAINER} 4022" in remedy.text) is (status is not None)
+
+
 def test_a_port_that_another_process_uses(tmp_path: Path) -> None:
     line = "The Service Broker endpoint cannot listen on port 4022 because it is in use by another process."
     remedy = connecting(tmp_path, REFUSED, 9754, **log(line))
@@ -859,6 +880,17 @@ def test_errors_of_the_transport_where_nothing_waits(
     assert [trouble.summary for trouble in troubles] == summaries
     assert all(trouble.kind is TroubleKind.TRANSPORT_FAILS for trouble in troubles)
     assert all(trouble.count == len(lines) and words in trouble.remedy.text for trouble in troubles)
+
+
+def test_the_error_log_names_refused_messages(tmp_path: Path) -> None:
+    whole_shop(tmp_path, [])
+    target(
+        tmp_path, **log("The service contract '//orders' is not found.", "Error: 8425, Severity: 16, State: 1.")
+    )
+    [trouble] = check([str(tmp_path)]).troubles
+    assert (trouble.kind, trouble.count) == (TroubleKind.DIALOGS_IN_ERROR, 1)
+    assert "says: The service contract '//orders' is not found." in trouble.remedy.text
+    assert "ADD CONTRACT" in trouble.remedy.text
 
 
 def test_a_refusal_that_advice_quotes_is_no_further_trouble(tmp_path: Path) -> None:
@@ -1821,6 +1853,10 @@ def test_query_notifications_that_the_service_refuses(tmp_path: Path) -> None:
     [trouble] = check([str(tmp_path)]).troubles
     assert trouble.kind is TroubleKind.LOGIN_REFUSED
     assert "GRANT SEND ON SERVICE::[<service>] TO [guest]" in trouble.remedy.text
+    whole_shop(tmp_path, [], **log(line.replace("8494", "8408")))
+    [trouble] = check([str(tmp_path)]).troubles
+    assert trouble.kind is TroubleKind.DIALOGS_IN_ERROR
+    assert "Notifications/PostQueryNotification]" in trouble.remedy.text
 
 
 @pytest.mark.parametrize(("code", "count"), [("-8490", 2), ("-8470", 2), ("-8489", None)])

@@ -218,6 +218,11 @@ def test_all_addresses_are_named_if_the_status_names_none(tmp_path: Path) -> Non
     either = "'TCP://gone:4022' or 'TCP://stock:4022'"
     assert f"the connection to {either} fails" in problem.headline
     remedy = problem.advice[0].remedy
+    assert "no endpoint is known at 'TCP://gone:4022', the address of route 'Gone'" in remedy.cause
+    assert remedy.statement == "-- USE [Orders];\n-- DROP ROUTE [Gone];"
+    # Without the target both are unknown.
+    shop(tmp_path / "alone", TIMED_OUT, 9754, routes=routes)
+    remedy = only_remedy(tmp_path / "alone")
     assert f"At {either}:" in remedy.cause
     assert any("DROP ROUTE" in action for action in remedy.actions)
 

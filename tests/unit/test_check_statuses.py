@@ -511,6 +511,76 @@ def test_missing_objects_are_looked_up_at_the_destination(
     assert statement is None or text == statement
 
 
+# The number, the text, what the words hold, what the statements of the target's database hold.
+AT_TARGET = [
+    (
+        8408,
+        "Target service '//stock' does not support contract '//orders'.",
+        "does not take contract '//orders'",
+        "USE [Stock];\nALTER SERVICE [//stock] (ADD CONTRACT [//orders]);",
+    ),
+    (
+        8408,
+        "Target service '//stock' does not support contract 'DEFAULT'.",
+        "BEGIN DIALOG without ON CONTRACT takes [DEFAULT]",
+        "-- ALTER SERVICE [//stock] (ADD CONTRACT [DEFAULT]);",
+    ),
+    (
+        8425,
+        "The service contract '//orders' is not found.",
+        "in 'Orders' of 'SHOP', and compare",
+        "-- CREATE CONTRACT [//orders] ([<message type>] SENT BY <side>);\n-- ALTER SERVICE [//stock] (ADD",
+    ),
+    (8428, 'The message type "//type" is not found.', "in 'Orders' of 'SHOP'", "-- CREATE MESSAGE TYPE [//type]"),
+    (28005, "Fehler: 8408, Status: 1.", "and compare", "-- ALTER SERVICE [//stock] (ADD CONTRACT [<contract>]);"),
+    (
+        9616,
+        "A message of type '//type' was received and failed XML validation. This occurred in the message …",
+        "not the XML that message type '//type' requires",
+        "-- ALTER MESSAGE TYPE [//type] VALIDATION = <validation>;",
+    ),
+    (
+        28005,
+        ENQUEUING.format(
+            229, "The EXECUTE permission was denied on the object 'f', database 'Stock', schema 'd'."
+        ),
+        "has no EXECUTE permission on 'f'",
+        "-- GRANT EXECUTE ON [d].[f] TO [<user>];",
+    ),
+    (
+        28005,
+        ENQUEUING.format(15151, "Cannot find the user 'Web', because it does not exist or …"),
+        "does not find 'Web'",
+        "-- SELECT name, type_desc FROM sys.database_principals WHERE name = N'Web';",
+    ),
+    (28005, ENQUEUING.format(15151, "Cannot find the service '//stock', …"), "no permission", "-- GRANT SEND ON"),
+    (
+        28005,
+        ENQUEUING.format(15151, "Cannot find the user 'dbo', …"),
+        "The owner",
+        "ON DATABASE::[Stock] TO [sa];",
+    ),
+]
+
+
+@pytest.mark.parametrize(("number", "status", "words", "statement"), AT_TARGET)
+def test_an_error_of_the_target_gets_a_statement(
+    number: int, status: str, words: str, statement: str, tmp_path: Path
+) -> None:
+    stock(tmp_path)
+    shown, text = words_and_statements(tmp_path, "//stock", status, number, **to_stock())
+    assert words in shown
+    assert statement in (text or "")
+
+
+def test_the_dropped_user_of_a_dialog_is_created_again(tmp_path: Path) -> None:
+    dropped = "A database user associated with the secure conversation was dropped before credentials had been …"
+    words, statement = words_and_statements(tmp_path, "//stock", dropped, 9768)
+    assert "The user of the dialogs to '//stock' was dropped in 'Orders'" in words
+    lines = [line.split("[", 1)[0] for line in (statement or "").splitlines()[1:]]
+    assert lines == ["-- CREATE USER ", "-- CREATE CERTIFICATE ", "-- CREATE REMOTE SERVICE BINDING "]
+
+
 def test_a_destination_that_is_not_known(tmp_path: Path) -> None:
     shown, statement = words_and_statements(tmp_path, "//stock", "The target service broker is unreachable.")
     assert "Compare the names of the service and the broker instance" in shown

@@ -63,7 +63,7 @@ IN_ENGLISH = [
     (ENQUEUING.format(229, "The SEND permission was denied on the object '//b', database 'S'."), "NO_PERMISSION"),
     (
         ENQUEUING.format(229, "The EXECUTE permission was denied on the object 'p', database 'S'."),
-        "TARGET_EXCEPTION",
+        "NO_PERMISSION",
     ),
     (ENQUEUING.format(8152, "String or binary data would be truncated."), "TARGET_EXCEPTION"),
     ("The session keys for this conversation could not be created or accessed.", "NO_SESSION_KEY"),
@@ -146,6 +146,8 @@ IN_OTHERS = [
     (28005, "Fehler: 8425, Status: 2.", "CONTRACT_NOT_TAKEN"),
     (28005, "Fehler: 15562, Status: 1.", "NOT_TRUSTED"),
     (28005, "Fehler: 3960, Status: 2.", "QUEUE_BUSY"),
+    (28005, "Fehler: 229, Status: 5. Die Berechtigung SEND wurde verweigert.", "NO_PERMISSION"),
+    (28005, "Fehler: 15151, Status: 1.", "USER_NOT_VALID"),
     (28002, "?", "SYSTEM_FAILED"),
     (28020, "?", "USER_NOT_VALID"),
     (11209, "?", "CONVERSATION_ENDED"),

@@ -261,7 +261,10 @@ FROM (
             SELECT 1
             FROM @log AS e
             WHERE e.log_date = o.log_date AND e.process_info = o.process_info
-                AND (e.line LIKE N'%: 28[0-9][0-9][0-9],%' OR e.line LIKE N'%: 9[67][0-9][0-9],%')
+                AND (
+                    e.line LIKE N'%: 28[0-9][0-9][0-9],%' OR e.line LIKE N'%: 9[67][0-9][0-9],%'
+                    OR e.line LIKE N'%: 84[0-9][0-9],%'
+                )
         )
     ORDER BY o.log_date DESC
 ) AS l;
