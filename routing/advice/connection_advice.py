@@ -13,7 +13,7 @@ from routing.advice.database_remedies import (
     own_database,
 )
 from routing.advice.dialog_remedies import LIST_CERTIFICATES
-from routing.advice.queue_remedies import QUEUE_RISK, name_queue, turn_on
+from routing.advice.queue_remedies import QUEUE_RISK, name_queue, start_mail, turn_on
 from routing.advice.remedy import (
     AlteredDatabases,
     Confidence,
@@ -51,7 +51,6 @@ _SINGLE_USER_SENDER, _SINGLE_USER_MSDB, _MIRRORED = 28075, 9790, 28018
 _GOES_OFF = "If the status stays, a poison message turns it off again: look at the program that receives from it."
 _AWAY = "The messages are for another instance."
 _COMPARE = "The exports show this. The text itself could not be read here: compare it."
-_SCHEMA = "dbo."
 _OF_CONTAINER = "If the port is right after all, such as one that a container publishes, look further."
 _DROP_RISK = "Dialogs that are bound to the broker instance behind the dropped route then have no route."
 
@@ -406,18 +405,18 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
         return Remedy(place, cause, actions, confidence=Confidence.LIKELY)
     actions = (*entry.actions, f"The queue is in {named(place.database)}.")
     line = f"ALTER QUEUE {(exported and name_queue(exported)) or queue} WITH STATUS = ON;"
-    return ready(place, entry.cause, actions, line, risk=QUEUE_RISK, confidence=Confidence.LIKELY)
+    mail = start_mail(place, status.quoted_names[0])
+    return ready(place, entry.cause, actions, line, *mail, risk=QUEUE_RISK, confidence=Confidence.LIKELY)
 
 
 def _queue(status: ReportedStatus) -> str | None:
-    names = status.quoted_names
-    if not names:
+    """Return the queue that the text names, with its schema if the name has one."""
+    if not status.quoted_names:
         return None
-    name, schema = names[0], ""
-    if name.startswith(_SCHEMA):
-        name, schema = name.removeprefix(_SCHEMA), "[dbo]."
-    pasted = statements.identifier(name)
-    return None if pasted is None else f"{schema}{pasted}"
+    schema, _, name = status.quoted_names[0].rpartition(".")
+    parts = [schema, name] if schema.isidentifier() else status.quoted_names[:1]
+    pasted = [statements.identifier(part) for part in parts]
+    return None if None in pasted else ".".join(part or "" for part in pasted)
 
 
 def enable_target_broker(status: ReportedStatus) -> Remedy:

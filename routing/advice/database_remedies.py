@@ -144,12 +144,13 @@ def own_database(server: ServerEvidence, place: RemedyPlace) -> Remedy | None:
         f"The owner of {named(place.database)} is no login of {named(place.instance)}, as after a restore or an"
         " attach. Service Broker cannot act in its name there (errors 15517, 15404, 33009)."
     )
-    return give_to_sa(place, cause, (ANOTHER_OWNER,))
+    return give_to_sa(server, place, cause, (ANOTHER_OWNER,))
 
 
-def give_to_sa(place: RemedyPlace, cause: str, actions: tuple[str, ...]) -> Remedy:
-    """Advise ALTER AUTHORIZATION that gives a database to sa."""
-    return _alter(place, cause, actions, statements.own_database(place.database))
+def give_to_sa(server: ServerEvidence, place: RemedyPlace, cause: str, actions: tuple[str, ...]) -> Remedy:
+    """Advise ALTER AUTHORIZATION that gives a database to sa, by its name in this instance."""
+    line = statements.own_database(place.database, server.find_sa(place.instance))
+    return _alter(place, cause, actions, line)
 
 
 def trust(place: RemedyPlace, cause: str, actions: tuple[str, ...]) -> Remedy:

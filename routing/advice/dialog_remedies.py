@@ -11,6 +11,7 @@ from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble
 from routing.cases.server_facts import CertificateFacts
 from routing.render.phrases import join_words, named
+from routing.rules.text import collated
 
 LIST_CERTIFICATES = "SELECT name, start_date, expiry_date, pvt_key_encryption_type_desc FROM sys.certificates;"
 _LIST_USERS = (
@@ -27,7 +28,9 @@ _RENEW_THERE = (
     " here for the same user."
 )
 _PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
-_DBO, _DROPPED_USER = 1, 9768
+_OTHER_KEY, _OTHER_LENGTH = (11230,), (9734, 9735)
+_SHARE = "Then give its public part to the other side."
+_DBO, _DROPPED_USER = 1, (9728, 9730, 9768)
 _ALTERED: Mapping[int, tuple[str, str, str]] = {
     9733: (
         "has no private key",
@@ -55,7 +58,8 @@ _OWNER_RISK = "The holder of that private key can then act as this user."
 
 def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
     """Advise on the certificates of a dialog's users, by those in the export."""
-    exported = _create_user(status) or _alter(status) or _name_invalid(status) or _give_to_user(status)
+    by_number = _create_user(status) or _compare_keys(status) or _alter(status)
+    exported = by_number or _name_invalid(status) or _give_to_user(status)
     if exported is not None:
         return exported
     number, lines = _find_principal(status), [LIST_CERTIFICATES]
@@ -81,11 +85,11 @@ def _alter(status: ReportedStatus) -> Remedy | None:
 
 def _create_user(status: ReportedStatus) -> Remedy | None:
     """Advise how to create a dropped user of a dialog again, with its certificate and binding."""
-    if status.status_text.number != _DROPPED_USER:
+    if status.numbers.isdisjoint(_DROPPED_USER):
         return None
     cause = (
-        f"The user of the dialogs to {named(status.service)} was dropped in {named(status.database)} before both"
-        " sides had exchanged their keys."
+        f"The user of the dialogs to {named(status.service)} was dropped in {named(status.database)} after they"
+        " began, or lost its login."
     )
     actions = (
         "Create the user again, with the certificate of the other side, and bind it to the service.",
@@ -95,6 +99,26 @@ def _create_user(status: ReportedStatus) -> Remedy | None:
     create = "CREATE USER [<user>] WITHOUT LOGIN;"
     lines = create, _INSTALL.format("[<user>]"), _bind(status, "[<user>]")
     return to_fill_in(status.place, cause, actions, *lines, confidence=Confidence.LIKELY)
+
+
+def _compare_keys(status: ReportedStatus) -> Remedy | None:
+    """Advise other certificates if two do not belong together, or if their keys have a wrong length."""
+    if not status.numbers.isdisjoint(_OTHER_KEY):
+        cause = "The two sides of the dialog do not have the same certificates: one may have been created again."
+        actions = (
+            "Compare the thumbprints on both sides: each public part belongs to a private key of the other side.",
+            "Install the public part again, where it differs, and send the messages again in new dialogs.",
+        )
+        look = "SELECT name, thumbprint, pvt_key_encryption_type_desc FROM sys.certificates;"
+        return to_fill_in(status.place, cause, actions, look, _INSTALL.format("[<user>]"))
+    if status.numbers.isdisjoint(_OTHER_LENGTH):
+        return None
+    cause = "The key of the certificate of the dialog's user has a length that Windows cannot use."
+    actions = (
+        "Create a certificate with another key, such as one of 2048 bits, on the side that owns it.",
+        _SHARE,
+    )
+    return to_fill_in(status.place, cause, actions, LIST_CERTIFICATES, _CREATE.format("[<user>]"))
 
 
 def _bind(status: ReportedStatus, user: str | None) -> str | None:
@@ -109,9 +133,28 @@ def bind_user(status: ReportedStatus) -> Remedy:
     """Return the remote service binding that a dialog with encryption needs."""
     if status.server.is_managed(status.instance):
         return Remedy(status.place, _NOT_ON_MANAGED, ("Begin the dialog with ENCRYPTION = OFF.",))
+    other = _correct_binding(status)
+    if other is not None:
+        return other
     users = {certificate.user_name for certificate in _copies(status) if certificate.user_name not in _PEOPLE}
     user = statements.identifier(users.pop()) if len(users) == 1 else "[<user>]"
     return _of_database(status, _bind(status, user))
+
+
+def _correct_binding(status: ReportedStatus) -> Remedy | None:
+    """Advise another binding if the only one has the service's name in another spelling."""
+    bindings = status.server.bindings(status.instance, status.database)
+    near = [row for row in bindings if collated(row["remote_service_name"]) == collated(status.service)]
+    if len(near) != 1 or near[0]["remote_service_name"] == status.service:
+        return None
+    binding, user = near[0], near[0]["user_name"]
+    cause = (
+        f"Binding {named(binding['name'])} is for {named(binding['remote_service_name'])}, but the messages are"
+        f" for {named(status.service)}: names are compared exactly."
+    )
+    line = _bind(status, "[<user>]" if user is None else statements.identifier(user))
+    action = "Create a binding with the service's own spelling."
+    return to_fill_in(status.place, cause, (action,), line, confidence=Confidence.LIKELY)
 
 
 def _of_database(status: ReportedStatus, *lines: str | None) -> Remedy:

@@ -17,7 +17,7 @@ from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named
 
 _PEER_CERTIFICATE, _PRIVATE_KEY = 28035, 28037
-_OWN_CERTIFICATE = (9763, 28022, 28023, 28036)
+_OWN_CERTIFICATE = (9762, 9763, 9764, 9765, 28022, 28023, 28036, 28055)
 _REPORTED: Mapping[StatusTrouble | None, str] = {
     StatusTrouble.CERTIFICATE_EXPIRED: "has expired",
     StatusTrouble.CERTIFICATE_NOT_YET_VALID: "is not valid yet",
@@ -133,9 +133,17 @@ def renew_own_certificate(status: ReportedStatus) -> Remedy | None:
 
 def _restore_private_key(server: ServerEvidence, instance: str) -> Remedy | None:
     certificate = server.endpoint_certificate(instance)
-    if certificate is None or certificate.has_private_key is not False:
+    if certificate is None or (certificate.has_private_key is not False and not certificate.has_password):
         return None
     name = statements.identifier(certificate.name) or "[<certificate>]"
+    if certificate.has_password:
+        cause = (
+            f"The private key of certificate {named(certificate.name)} of the endpoint of {named(instance)} is"
+            " encrypted by a password: an endpoint needs one that is encrypted by the master key."
+        )
+        line = f"ALTER CERTIFICATE {name} WITH PRIVATE KEY (DECRYPTION BY PASSWORD = N'<password>');"
+        action = "Encrypt the key by the master key of master instead."
+        return to_fill_in(RemedyPlace(instance, MASTER), cause, (action,), line, confidence=Confidence.LIKELY)
     cause = (
         f"Certificate {named(certificate.name)} of the endpoint of {named(instance)} has no private key: it"
         " was created from the public file alone."

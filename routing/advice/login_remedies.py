@@ -26,7 +26,10 @@ from routing.rules import text
 
 _LOGIN_ATTEMPTS = (28047, 28048)
 _CONNECT_RISK = "The login can then connect to the endpoint."
-_LOGON_FAILED = ("8009030c", "80090303", "80090304", "8009030e", "80090311", "80090322")
+_LOGON_FAILED = (
+    *("8009030c", "80090303", "80090304", "8009030e", "80090311", "80090322", "80090350"),
+    *("c000005e", "c000006d", "c000006e"),
+)
 _SHOWN_LOGINS = 5
 _LOGIN = re.compile(r"login (?:attempt by user )?(['\"])([^'\"]*)\1", re.IGNORECASE)
 _ANONYMOUS = "anonymous logon"

@@ -55,7 +55,7 @@ def give_owner(status: ReportedStatus) -> Remedy:
         place = status.place
     elif place != status.place and not _is_owner_valid(status, status.place):
         actions += (f"If the text stays, do the same for {named(status.database)}, which sends.",)
-    return give_to_sa(place, cause, actions)
+    return give_to_sa(status.server, place, cause, actions)
 
 
 def mend_sender(status: ReportedStatus) -> Remedy:

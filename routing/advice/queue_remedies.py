@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from routing.advice import statements
-from routing.advice.database_remedies import ANOTHER_OWNER, give_to_sa, trust
+from routing.advice.database_remedies import ANOTHER_OWNER, give_to_sa, open_key, trust
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.send_remedies import DENIED, grant_denied
 from routing.advice.service_remedies import is_of_event_notifications
+from routing.advice.status_meanings import StatusTrouble
+from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import QueueFacts
 from routing.render.phrases import named, quote_log
@@ -27,7 +30,8 @@ _NO_ACCOUNT, _NO_PRINCIPAL = (
 )
 _OWNER = '"dbo"'
 _SYSTEM_LOGIN = re.compile(r"##MS_\w+##", re.ASCII)
-_NO_ACCESS = ("is not able to access the database", "is not trusted")
+_NO_ACCESS = ("is not able to access the database", "is not trusted", "assembly may not be trusted")
+_OTHER_OWNER, _NO_KEY = "database owner SID recorded in the master", "or open the master key in the session"
 _NO_USER, _NO_PROCEDURE = "Cannot execute as the user", "Could not find stored procedure"
 _DROPPED = "DROPPED"
 _ACTIVATED, _NOTIFIED, _INACTIVE, _RECEIVING = "activated proc", "NOTIFIED", "INACTIVE", "RECEIVES_OCCURRING"
@@ -62,10 +66,15 @@ def turn_on(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, serv
             "Then turn the queue on.",
         ),
         _alter(queue, "STATUS = ON"),
-        *((_START_MAIL,) if target.database == MSDB and queue.name in _OF_MAIL else ()),
+        *start_mail(target, queue.name),
         risk=QUEUE_RISK,
         confidence=Confidence.LIKELY,
     )
+
+
+def start_mail(place: RemedyPlace, queue: str) -> tuple[str, ...]:
+    """Return the statement that starts Database Mail, if a queue is one of its own."""
+    return (_START_MAIL,) if place.database == MSDB and queue in _OF_MAIL else ()
 
 
 def _alter(queue: QueueFacts, options: str) -> str | None:
@@ -77,7 +86,7 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
     """Return the remedy for a queue that holds messages and that nobody reads."""
     if queue.messages == 0 or queue.waiting:
         return None
-    is_mail = target.database == MSDB and queue.name in _OF_MAIL
+    is_mail = bool(start_mail(target, queue.name))
     facts = server.database(*target)
     if (is_mail or queue.activation) and facts is not None and facts.is_broker_on is False:
         # The broker is a trouble of its own, and then no queue starts its procedure.
@@ -197,9 +206,15 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
     logged = quote_log(target.instance, line)
     is_of_user = _NO_USER in line or (_NO_PRINCIPAL in line and _OWNER not in line)
     has_owner = facts is not None and facts.has_valid_owner and _OWNER not in line and not facts.is_owner_in(line)
+    if _OTHER_OWNER in line:
+        why = f"{cause} the owner of the database in its own files is not the one in sys.databases."
+        return give_to_sa(server, target, why, (logged, ANOTHER_OWNER))
+    if _NO_KEY in line:
+        opened = open_key(server, target, STATUSES[StatusTrouble.MASTER_KEY_CLOSED])
+        return replace(opened, actions=(logged, *opened.actions))
     if not is_of_user and not has_owner and any(words in line for words in (_NO_ACCOUNT, _NO_PRINCIPAL)):
         why = f"{cause} SQL Server cannot run it as its user: the database's owner may be no valid login."
-        return give_to_sa(target, why, (logged, ANOTHER_OWNER))
+        return give_to_sa(server, target, why, (logged, ANOTHER_OWNER))
     system_login = _SYSTEM_LOGIN.search(line)
     if is_of_user and system_login is not None:
         name = system_login[0]
@@ -222,7 +237,7 @@ def _mend_context(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts
     ):
         choices = (
             logged,
-            "Sign the procedure with a certificate that has a login, or a user there, with the permission.",
+            "Sign the procedure, or its assembly, with a certificate that has a login with the permission.",
             "Or set TRUSTWORTHY again: a restore or an attach turns it off.",
         )
         return trust(target, f"{cause} the procedure may not leave its database.", choices)

@@ -29,7 +29,7 @@ _NOT_ON_RDS: Mapping[str, str | None] = {
     "ALTER ENDPOINT": "endpoint",
     "ENDPOINT::": "endpoint",
     "TRUSTWORTHY": "TRUSTWORTHY",
-    "TO [sa]": "such as sa",
+    "ALTER AUTHORIZATION ON DATABASE": "such as sa",
 }
 _ALONE = "Its databases exchange messages only with each other: keep both services in one instance."
 _CHANGES = ("ALTER ", "CREATE ", "DROP ", "END CONVERSATION", "GRANT ", "REVOKE ")

@@ -25,7 +25,8 @@ _PERMISSION = re.compile(r"\b(SEND|RECEIVE|EXECUTE|SELECT|INSERT|UPDATE|DELETE|R
 _SEND_RISK = "A grant to public lets every sender that can connect send to the service."
 _OWNER, _OWNERS = "dbo", "db_owner"
 _ROLES_UNKNOWN = "Which roles it has is not known: export sys.database_role_members, by sbroute import queries."
-_NO_SEND, _NOBODY = 11215, "0"
+_NO_SEND, _NO_CONTROL, _NOBODY = 11215, 28056, "0"
+_CONTROL_RISK = "The user can then alter and drop the service too."
 _NUMBER = re.compile(r"(?<![\w.])\d{1,9}(?![\w.])", re.ASCII)
 _GRANT_THERE = "Grant it to that user, in the database of the object."
 _FOR_PUBLIC = (
@@ -113,6 +114,8 @@ def grant_send(status: ReportedStatus) -> Remedy:
     on_object, target = _grant_on_object(status), status.find_target()
     if on_object is not None:
         return on_object
+    if status.status_text.number == _NO_CONTROL:
+        return _grant_control(status)
     if target is not None and target.database is not None:
         sent = status.place, target, status.service, status.from_service
         missing = grant_missing_send(status.server, *sent, is_reported=True)
@@ -126,6 +129,20 @@ def grant_send(status: ReportedStatus) -> Remedy:
         return build(place, cause, _FOR_PUBLIC, line, risk=entry.risk, confidence=Confidence.LIKELY)
     lines = [_grant(service, user) for user in ("[<user>]", f"[{EVERYBODY}]")]
     return to_fill_in(place, entry.cause, entry.actions, *lines, risk=entry.risk)
+
+
+def _grant_control(status: ReportedStatus) -> Remedy:
+    """Advise GRANT CONTROL on a service, which the user of a reply needs on the service that began the dialog."""
+    place, service = status.place_at_target(), statements.identifier(status.service)
+    user, _ = _find_user(status.server, status.place, place, status.from_service)
+    grantee = "[<user>]" if user is None else statements.identifier(user)
+    cause = f"The user of the dialog has no CONTROL permission on service {named(status.service)}."
+    actions = (
+        "Look up the user: its number is in the text, for USER_NAME.",
+        "Grant it CONTROL on the service, or let it own the service.",
+    )
+    line = None if service is None or grantee is None else f"GRANT CONTROL ON SERVICE::{service} TO {grantee};"
+    return to_fill_in(place, cause, actions, line, risk=_CONTROL_RISK, confidence=Confidence.LIKELY)
 
 
 def grant_denied(target: RemedyPlace, user: str | None, line: str) -> str | None:

@@ -30,7 +30,7 @@ PORT_RISK = "The endpoint closes its connections for a moment, and SQL Server co
 """The risk of another port or authentication of an endpoint."""
 ANOTHER_PORT = "AS TCP (LISTENER_PORT = <port>)"
 """The option of an endpoint that gets another port."""
-_OF_SECONDARIES = (976, 978, 983)
+_OF_SECONDARIES = (976, 978, 979, 982, 983)
 _WITH_INSTANCE = re.compile(
     r"tcp://(?P<machine>[\w.-]{1,253})\\(?P<instance>[^\\/:]{1,64})(?::(?P<port>\d{1,5}))?/?", re.IGNORECASE
 )
@@ -409,12 +409,12 @@ def lead_from_loopback(use: UsedRoute) -> Remedy | None:
 
 
 def link_express(server: ServerEvidence, sender: str, target: str | None) -> Remedy | None:
-    """Say that two Express instances need one of a paid edition between them, or return None."""
-    if target in (None, sender) or not (server.is_express(sender) and server.is_express(target)):
+    """Say that two instances of Express or Web edition need one of another between them, or return None."""
+    if target in (None, sender) or not (server.is_client_only(sender) and server.is_client_only(target)):
         return None
     cause = (
-        f"{named(sender)} and {named(target)} are both SQL Server Express: two Express instances exchange"
-        " messages only through an instance of a paid edition."
+        f"{named(sender)} and {named(target)} are both of edition Express or Web: two such instances exchange"
+        " messages only through an instance of Standard or Enterprise edition."
     )
     actions = STATUSES[StatusTrouble.LICENSE].actions
     return Remedy(RemedyPlace(target), cause, actions, confidence=Confidence.LIKELY)

@@ -116,9 +116,9 @@ def alter_database(database: str | None, option: str) -> str | None:
     return _join_known("ALTER DATABASE ", identifier(database), f" SET {option};")
 
 
-def own_database(database: str | None) -> str | None:
-    """Write ALTER AUTHORIZATION that gives a database to sa."""
-    return _join_known("ALTER AUTHORIZATION ON DATABASE::", identifier(database), " TO [sa];")
+def own_database(database: str | None, login: str) -> str | None:
+    """Write ALTER AUTHORIZATION that gives a database to a login."""
+    return _join_known("ALTER AUTHORIZATION ON DATABASE::", identifier(database), " TO ", identifier(login), ";")
 
 
 def enable_broker(database: str | None) -> str | None:

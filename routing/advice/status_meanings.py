@@ -122,7 +122,7 @@ _NETWORK = (64, 121, 1231, 1232, 1236, 10050, 10051, 10052, 10060, 10064, 10065,
 _OF_CONNECTIONS = frozenset([*_REFUSED, *_CLOSED, *_NAME, *_NETWORK])
 _OF_OWNER = (916, 15404, 15406, 15517, 33009, 33019)
 _OF_MASTER_KEY = (15315, 15466, 15581)
-_OF_CLOSED = (921, 922, 924, 926, 927, 942, 945, 952, 954, 976, 978, 983, 3906, 9001)
+_OF_CLOSED = (921, 922, 924, 926, 927, 942, 945, 952, 954, 976, 978, 979, 982, 983, 3906, 9001)
 _WRAPPING = (9736, 28005)
 """The numbers of errors that wrap another one. The first number in their text names that error."""
 
@@ -153,7 +153,7 @@ CAUSES = (
     StatusCause(StatusTrouble.TARGET_DAMAGED, _WRAPPING, inner=(605, 823, 824, 825, 5242, 5243)),
     StatusCause(StatusTrouble.NO_MEMORY, _WRAPPING, inner=(701, 802, 1204, 8645, 8651)),
     StatusCause(StatusTrouble.TARGET_DATABASE_CLOSED, _WRAPPING, inner=_OF_CLOSED),
-    StatusCause(StatusTrouble.QUEUE_BUSY, _WRAPPING, inner=(1205, 1222, 3960)),
+    StatusCause(StatusTrouble.QUEUE_BUSY, _WRAPPING, inner=(845, 1205, 1222, 3960)),
     StatusCause(StatusTrouble.NO_PERMISSION, _WRAPPING, inner=(229,)),
     StatusCause(StatusTrouble.USER_NOT_VALID, _WRAPPING, inner=(15151,)),
     StatusCause(StatusTrouble.TARGET_EXCEPTION, (28005,)),

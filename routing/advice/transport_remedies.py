@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from routing.advice.database_remedies import ANOTHER_OWNER, give_to_sa
 from routing.advice.handshake_remedies import AGREE_ON_AES, ALGORITHM
 from routing.advice.remedy import Confidence, EstateTrouble, Remedy, RemedyPlace, TroubleKind
 from routing.advice.status_meanings import StatusTrouble, find_trouble
@@ -46,6 +47,11 @@ _STARTING: Mapping[int, str] = {
 
 
 _OF_DIALOGS = (StatusTrouble.CONTRACT_NOT_TAKEN, StatusTrouble.MESSAGE_REFUSED, StatusTrouble.SERVICE_GONE)
+_OF_TARGET = (
+    *(StatusTrouble.OWNER_NOT_VALID, StatusTrouble.USER_NOT_VALID, StatusTrouble.MASTER_KEY_CLOSED),
+    *(StatusTrouble.TARGET_FULL, StatusTrouble.TARGET_DAMAGED, StatusTrouble.NO_MEMORY),
+    *(StatusTrouble.TARGET_EXCEPTION, StatusTrouble.TRANSMITTER_FAILED, StatusTrouble.SYSTEM_FAILED),
+)
 
 
 def find_logged_errors(server: ServerEvidence) -> Iterator[EstateTrouble]:
@@ -100,20 +106,35 @@ def _find_failed_logins(server: ServerEvidence, instance: str) -> Iterator[Estat
 
 def _find_numbered(server: ServerEvidence, instance: str) -> Iterator[EstateTrouble]:
     """Yield the errors by which Service Broker does not start, or by which it ends dialogs."""
-    lines = server.log_lines(instance, "Error: ")
-    numbered = ((int(header[1]), line) for line in lines if (header := _HEADER.match(line)))
+    headed = server.log_lines(instance, "Error: ")
+    numbered = ((int(header[1]), line) for line in headed if (header := _HEADER.match(line)))
     for number, those in group_pairs(numbered).items():
-        summary, trouble = f"error {number} in the error log", find_trouble(number, those[0])
+        summary = f"error {number} in the error log"
         if number in _STARTING:
             cause = f"Service Broker of {named(instance)} reports error {number}: {_STARTING[number]}."
             yield _error(instance, summary, those, cause, (quote_log(instance, those[0]), _READ_AROUND))
-        elif trouble in _OF_DIALOGS:
-            # The text stands in a row after that of the number.
-            texts = (line for line in server.log_lines(instance, "") if error_number(line) == number)
-            actions = (quote_log(instance, max(texts, key=len)), *STATUSES[trouble].actions)
-            cause = f"{named(instance)} ends dialogs with error {number}. {STATUSES[trouble].cause}"
-            kind, risk = TroubleKind.DIALOGS_IN_ERROR, STATUSES[trouble].risk
-            yield _error(instance, summary, those, cause, actions, risk, kind)
+            continue
+        # The text stands in a row after that of the number.
+        texts = [line for line in server.log_lines(instance, "") if error_number(line) == number]
+        whole = [line for line in texts if _HEADER.fullmatch(line.strip(" .")) is None] or those
+        for trouble, lines in group_pairs((find_trouble(number, line), line) for line in whole).items():
+            if trouble in _OF_DIALOGS or trouble in _OF_TARGET:
+                yield _report_number(server, instance, summary, trouble, lines)
+
+
+def _report_number(
+    server: ServerEvidence, instance: str, summary: str, trouble: StatusTrouble, lines: Sequence[str]
+) -> EstateTrouble:
+    entry, quoted = STATUSES[trouble], quote_log(instance, lines[0])
+    kind = TroubleKind.DIALOGS_IN_ERROR if trouble in _OF_DIALOGS else TroubleKind.TRANSPORT_FAILS
+    databases = [facts for (name, _), facts in server.databases.items() if name == instance]
+    named_there = [facts for facts in databases if f"'{facts.name}'" in lines[0] or facts.is_owner_in(lines[0])]
+    if trouble is StatusTrouble.OWNER_NOT_VALID and len(named_there) == 1:
+        place = RemedyPlace(instance, named_there[0].name)
+        owned = give_to_sa(server, place, entry.cause, (quoted, ANOTHER_OWNER))
+        return EstateTrouble(kind, summary, len(lines), owned)
+    cause = f"Service Broker of {named(instance)} reports: {entry.cause}"
+    return _error(instance, summary, lines, cause, (quoted, *entry.actions), entry.risk, kind)
 
 
 def _error(

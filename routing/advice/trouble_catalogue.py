@@ -282,7 +282,9 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Then turn the queue on.",
     ),
     StatusTrouble.QUEUE_BUSY: _entry(
-        "The target queue is busy.", "Wait: the queue takes the message when it can."
+        "The target queue is busy.",
+        "Wait: the queue takes the message when it can.",
+        "If the status stays, look there for a session that locks the queue.",
     ),
     StatusTrouble.TARGET_BROKER_OFF: _entry(
         "The broker of the target's database is off, or the database is not online.",
@@ -315,7 +317,7 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "Then run ALTER SERVICE … (ADD CONTRACT …).",
     ),
     StatusTrouble.LICENSE: _entry(
-        "Two instances of SQL Server Express exchange messages only through an instance of a paid edition.",
+        "Two instances of Express or Web edition exchange messages only through one of Standard or Enterprise.",
         "Route the messages through one with MESSAGE_FORWARDING, or upgrade an instance.",
     ),
     StatusTrouble.MESSAGE_REFUSED: _entry(

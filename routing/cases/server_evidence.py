@@ -94,6 +94,11 @@ class ServerEvidence:
         """The facts of each database, by instance and name."""
         return {(instance, facts.name): facts for (instance, _), facts in self._databases.items()}
 
+    def find_sa(self, instance: str) -> str:
+        """Return the name of login sa in an instance, where it may have another one."""
+        owned = (facts for (name, _), facts in self.databases.items() if name == instance)
+        return next((facts.owner_name for facts in owned if facts.is_of_sa and facts.owner_name), "sa")
+
     @cached_property
     def closed_databases(self) -> Mapping[str, Sequence[str]]:
         """The databases of each instance that are not online."""
@@ -168,7 +173,7 @@ class ServerEvidence:
         """
         if not self.was_exported("remote_service_bindings", instance, database):
             return None
-        rows = self._rows_of("remote_service_bindings", instance, database)
+        rows = self.bindings(instance, database)
         return any(row["remote_service_name"] == service and not row["is_anonymous_on"] for row in rows)
 
     def send_grants(self, instance: str, database: str, service: str) -> server_facts.Grants | None:
@@ -213,9 +218,13 @@ class ServerEvidence:
         )
         return server_facts.Grants(granted, denied)
 
+    def bindings(self, instance: str, database: str) -> Iterable[TableRow]:
+        """Return the remote service bindings of a database."""
+        return self._rows_of("remote_service_bindings", instance, database)
+
     def bound_user(self, instance: str, database: str, service: str) -> str | None:
         """Return the user of a service's remote service binding, or None if none is known."""
-        rows = self._rows_of("remote_service_bindings", instance, database)
+        rows = self.bindings(instance, database)
         return next((row["user_name"] for row in rows if row["remote_service_name"] == service), None)
 
     @property
@@ -237,9 +246,9 @@ class ServerEvidence:
         """Return the edition of an instance, such as "Express Edition (64-bit)"."""
         return self._properties.get(instance, {}).get("edition")
 
-    def is_express(self, instance: str) -> bool:
-        """Return True if an instance is known to be SQL Server Express."""
-        return (self.edition(instance) or "").startswith("Express")
+    def is_client_only(self, instance: str) -> bool:
+        """Return True if an instance is known to be of an edition that cannot send to another such edition."""
+        return (self.edition(instance) or "").startswith(("Express", "Web"))
 
     def is_managed(self, instance: str) -> bool:
         """Return True if an instance is known to be a Managed Instance."""

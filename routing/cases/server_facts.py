@@ -75,7 +75,12 @@ class DatabaseFacts(NamedTuple):
     @property
     def has_valid_owner(self) -> bool:
         """True if the export shows that its owner is a login of the instance."""
-        return self.owner_is_known is True or (self.owner_sid or "").lower() == _OWN_OWNER
+        return self.owner_is_known is True or self.is_of_sa
+
+    @property
+    def is_of_sa(self) -> bool:
+        """True if its owner is login sa, whatever its name."""
+        return (self.owner_sid or "").lower() == _OWN_OWNER
 
     def is_owner_in(self, line: str) -> bool:
         """Return True if a text has the name of its owner in quotes."""
@@ -163,6 +168,7 @@ class CertificateFacts(NamedTuple):
     starts: str | None
     expires: str | None
     has_private_key: bool | None
+    has_password: bool
     principal_id: int | None
 
     @classmethod
@@ -177,6 +183,7 @@ class CertificateFacts(NamedTuple):
             row["start_date"],
             row["expiry_date"],
             None if kind is None else kind != "NO_PRIVATE_KEY",
+            kind == "ENCRYPTED_BY_PASSWORD",
             row["principal_id"],
         )
 

@@ -574,6 +574,8 @@ def test_an_error_of_the_target_gets_a_statement(
 
 
 def test_the_dropped_user_of_a_dialog_is_created_again(tmp_path: Path) -> None:
+    dropped = "Cannot find the security certificate because the lookup database principal ID (8) is not valid."
+    assert words_and_statements(tmp_path, "//stock", dropped)[1]
     dropped = "A database user associated with the secure conversation was dropped before credentials had been …"
     words, statement = words_and_statements(tmp_path, "//stock", dropped, 9768)
     assert "The user of the dialogs to '//stock' was dropped in 'Orders'" in words
