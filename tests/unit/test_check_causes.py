@@ -301,6 +301,21 @@ def test_a_certificate_without_its_private_key(tmp_path: Path) -> None:
     assert "not valid" not in remedy.text
 
 
+@pytest.mark.parametrize(
+    ("number", "kind", "expected"),
+    [
+        (9762, None, "ALTER ENDPOINT [SHOP Broker]"),
+        (28055, "ENCRYPTED_BY_PASSWORD", "ALTER CERTIFICATE [ShopCert] WITH PRIVATE KEY (DECRYPTION BY PASSWORD"),
+    ],
+)
+def test_the_own_certificate_cannot_be_used(number: int, kind: str | None, expected: str, tmp_path: Path) -> None:
+    own = [] if kind is None else [certificate("ShopCert", pvt_key_encryption_type_desc=kind)]
+    remedy = connecting(tmp_path, "A certificate is not valid.", number, {"certificates": {"master": own}})
+    assert remedy.place == ("SHOP", "master")
+    assert expected in (remedy.statement or "")
+    assert "both sides" not in remedy.text
+
+
 def test_a_login_attempt_names_the_error_within(tmp_path: Path) -> None:
     inner = (
         "Connection handshake failed. The certificate used by the peer is invalid due to the following reason:"
@@ -452,9 +467,11 @@ def test_a_host_without_a_name_while_another_instance_holds_the_service(tmp_path
     )
 
 
-def test_two_express_instances_whose_connection_fails(tmp_path: Path) -> None:
+@pytest.mark.parametrize("edition", ["Express Edition (64-bit)", "Web Edition (64-bit)"])
+def test_two_instances_of_editions_that_only_send_to_others(edition: str, tmp_path: Path) -> None:
     express = {"server_properties": [{"engine_edition": 4, "edition": "Express Edition (64-bit)"}]}
-    assert "paid edition" in connecting(tmp_path, CLOSED, 9757, express, **express).cause
+    there = {"server_properties": [{"engine_edition": 2, "edition": edition}]}
+    assert "both of edition Express or Web" in connecting(tmp_path, CLOSED, 9757, express, **there).cause
 
 
 # The target's database.
@@ -893,6 +910,44 @@ def test_the_error_log_names_refused_messages(tmp_path: Path) -> None:
     assert "ADD CONTRACT" in trouble.remedy.text
 
 
+OWNED = {**database("Stock", "5c5c5c5c"), "owner_name": "CORP\\jane", "owner_is_known": 1, "owner_sid": "0x0105"}
+OF_SA = {**database("Bills", "b1b1b1b1", 6), "owner_name": "root", "owner_sid": "0x01"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "statement"),
+    [
+        (
+            "{} Error: 33009, State: 2. The database owner SID … in database 'Stock'.",
+            "The owner of the database",
+            "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Stock] TO [root];",
+        ),
+        (
+            "{} Error: 15404, State: 19. … Windows NT group/user 'CORP\\jane', error code 0x5.",
+            "The owner of the database",
+            "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Stock] TO [root];",
+        ),
+        (
+            "{} Error: 15404, State: 19. … group/user 'CORP\\joe', error code 0x5.",
+            "Give the database another",
+            None,
+        ),
+        ("{} Error: 1105, State: 2. Could not allocate space …", "has no space left", None),
+    ],
+)
+def test_the_error_log_names_what_keeps_messages_from_the_queue(
+    text: str, words: str, statement: str | None, tmp_path: Path
+) -> None:
+    line = text.format("An exception occurred while enqueueing a message in the target queue.")
+    whole_shop(tmp_path, [])
+    databases = [database("msdb", "d5d5d5d5", 4), OWNED, OF_SA]
+    target(tmp_path, databases=databases, **log("Error: 28005, Severity: 16, State: 2.", line))
+    [trouble] = check([str(tmp_path)]).troubles
+    assert (trouble.kind, trouble.count) == (TroubleKind.TRANSPORT_FAILS, 1)
+    assert words in trouble.remedy.text
+    assert trouble.remedy.statement == statement
+
+
 def test_a_refusal_that_advice_quotes_is_no_further_trouble(tmp_path: Path) -> None:
     line = refused("Connection handshake failed. An OS call failed: (80090325) 0x80090325(…). State 89.")
     remedy = connecting(tmp_path, CLOSED, 9755, **log(line))
@@ -1009,6 +1064,7 @@ def test_an_activated_procedure_that_fails(tmp_path: Path) -> None:
         ("Could not find stored procedure 'dbo.read'.", "PROCEDURE_NAME = <procedure>"),
         ("Cannot execute as the user 'reader', because it does not exist.", "ACTIVATION (EXECUTE AS OWNER)"),
         (NO_PRINCIPAL.format("WebUser"), "ACTIVATION (EXECUTE AS OWNER)"),
+        ("Please create a master key in the database or open the master key in the session …", "OPEN MASTER KEY"),
         ("Divide by zero error encountered.", "dm_broker_activated_tasks"),
     ],
 )
@@ -1028,6 +1084,8 @@ def test_an_activated_procedure_that_no_grant_mends(text: str, expected: str, tm
         (NO_PRINCIPAL.format("dbo"), "ALTER AUTHORIZATION ON"),
         ("… because the current security context is not trusted.", "SET TRUSTWORTHY ON"),
         ("The module being executed is not trusted. Either the owner of …", "SET TRUSTWORTHY ON"),
+        ("… or the assembly may not be trusted with PERMISSION_SET = UNSAFE.", "SET TRUSTWORTHY ON"),
+        ("The database owner SID recorded in the master database differs …", "ALTER AUTHORIZATION ON"),
         ('The server principal "sa" is not able to access the database "Log".', "SET TRUSTWORTHY ON"),
     ],
 )

@@ -553,6 +553,14 @@ AT_TARGET = [
         "does not find 'Web'",
         "-- SELECT name, type_desc FROM sys.database_principals WHERE name = N'Web';",
     ),
+    (
+        28056,
+        "The user with ID 6 in database ID 5 does not have control permission on the service.",
+        "has no CONTROL permission on service '//stock'",
+        "-- GRANT CONTROL ON SERVICE::[//stock] TO [<user>];",
+    ),
+    (9617, 'The service queue "sales.Q" is currently disabled.', "is off", "ALTER QUEUE [sales].[Q] WITH STATUS"),
+    (28005, ENQUEUING.format(979, "…"), "secondary replica", "-- ALTER ROUTE [ToStock] WITH ADDRESS"),
     (28005, ENQUEUING.format(15151, "Cannot find the service '//stock', …"), "no permission", "-- GRANT SEND ON"),
     (
         28005,
@@ -581,6 +589,24 @@ def test_the_dropped_user_of_a_dialog_is_created_again(tmp_path: Path) -> None:
     assert "The user of the dialogs to '//stock' was dropped in 'Orders'" in words
     lines = [line.split("[", 1)[0] for line in (statement or "").splitlines()[1:]]
     assert lines == ["-- CREATE USER ", "-- CREATE CERTIFICATE ", "-- CREATE REMOTE SERVICE BINDING "]
+
+
+OF_KEYS = [
+    (11230, "The message could not be decrypted and validated.", "each public part belongs to a private key"),
+    (9735, "The length of the public key … (Id: 7) is incompatible …", "has a length that Windows cannot use"),
+    (9727, "Dialog security is not available for this conversation.", "Binding 'b' is for '//Stock'"),
+]
+
+
+@pytest.mark.parametrize(("number", "status", "expected"), OF_KEYS)
+def test_the_keys_of_a_dialog_do_not_belong_together(
+    number: int, status: str, expected: str, tmp_path: Path
+) -> None:
+    bindings = [{"name": "b", "remote_service_name": "//Stock", "user_name": "StockUser"}]
+    bound = {"remote_service_bindings": {"Orders": bindings}}
+    words, statement = words_and_statements(tmp_path, "//stock", status, number, **bound)
+    assert expected in words
+    assert ("TO SERVICE N'//stock' WITH USER = [StockUser];" in (statement or "")) is (number == 9727)
 
 
 def test_a_destination_that_is_not_known(tmp_path: Path) -> None:
