@@ -182,7 +182,7 @@ def _drop_dead_route(status: ReportedStatus) -> Remedy | None:
         f"Test {named(routes[dead[0]])} first, from the sending server.",
         "Run DROP ROUTE if its server is gone. Otherwise start its endpoint, or open the firewall.",
     )
-    return to_fill_in(status.route_place, cause, actions, line, risk=_DROP_RISK, confidence=Confidence.LIKELY)
+    return to_fill_in(status.route_place, cause, actions, line, risk=_DROP_RISK)
 
 
 def _test_each(status: ReportedStatus) -> tuple[str, ...]:
@@ -363,19 +363,12 @@ def renew_certificate(status: ReportedStatus) -> Remedy:
 
 def renew_endpoint_certificate(status: ReportedStatus) -> Remedy:
     """Advise how to inspect the endpoints' certificates, which are in master, and set them."""
-    installed = (
+    return (
         handshake_remedies.install_certificate(status)
         or handshake_remedies.renew_own_certificate(status)
         or handshake_remedies.open_private_key(status)
-    )
-    if installed is not None:
-        return installed
-    return _on_both_sides(
-        status,
-        LIST_CERTIFICATES,
-        "CREATE CERTIFICATE [<certificate>] WITH SUBJECT = N'<subject>', EXPIRY_DATE = N'<date>';",
-        f"ALTER ENDPOINT {server_remedies.name_endpoint(status.server, status.instance)}"
-        " FOR SERVICE_BROKER (AUTHENTICATION = CERTIFICATE [<certificate>]);",
+        or handshake_remedies.check_certificates(status)
+        or _on_both_sides(status, LIST_CERTIFICATES)
     )
 
 

@@ -32,6 +32,7 @@ _BROKEN = (
     "If the lines go on, check the firewall, and that both endpoints agree on authentication and encryption.",
 )
 _BOTH_KINDS = "Endpoints of database mirroring and availability groups write the same text: compare the port."
+_LOGGED = "error {} in the error log"
 _READ_AROUND = "Read the error log around these lines: another error beside each one is the cause."
 _SHOWN, _SHOWN_ADDRESSES = 3, 30
 # The errors of the broker's own tasks, which stop messages of a database or of the instance.
@@ -105,25 +106,29 @@ def _find_failed_logins(server: ServerEvidence, instance: str) -> Iterator[Estat
 
 
 def _find_numbered(server: ServerEvidence, instance: str) -> Iterator[EstateTrouble]:
-    """Yield the errors by which Service Broker does not start, or by which it ends dialogs."""
+    """Yield the errors by which Service Broker does not start, ends dialogs, or cannot enqueue messages."""
     headed = server.log_lines(instance, "Error: ")
     numbered = ((int(header[1]), line) for line in headed if (header := _HEADER.match(line)))
-    for number, those in group_pairs(numbered).items():
-        summary = f"error {number} in the error log"
+    by_number = group_pairs(numbered)
+    for number, those in by_number.items():
         if number in _STARTING:
             cause = f"Service Broker of {named(instance)} reports error {number}: {_STARTING[number]}."
-            yield _error(instance, summary, those, cause, (quote_log(instance, those[0]), _READ_AROUND))
-            continue
-        # The text stands in a row after that of the number.
-        texts = [line for line in server.log_lines(instance, "") if error_number(line) == number]
-        whole = [line for line in texts if _HEADER.fullmatch(line.strip(" .")) is None] or those
-        for trouble, lines in group_pairs((find_trouble(number, line), line) for line in whole).items():
+            yield _error(instance, number, those, cause, (quote_log(instance, those[0]), _READ_AROUND))
+    reported = {number for number in by_number if find_trouble(number, "?") in (*_OF_DIALOGS, *_OF_TARGET)}
+    # The text stands in a row after that of the number.
+    rows = [line for line in server.log_lines(instance, "") if _HEADER.fullmatch(line.strip(" .")) is None]
+    # An error log may have the same text thousands of times.
+    numbers = {line: error_number(line) for line in dict.fromkeys(rows)} if reported else {}
+    texts = group_pairs((numbers[line], line) for line in rows if numbers.get(line) in reported)
+    for number in reported:
+        lines = texts.get(number, by_number[number])
+        for trouble, alike in group_pairs((find_trouble(number, line), line) for line in lines).items():
             if trouble in _OF_DIALOGS or trouble in _OF_TARGET:
-                yield _report_number(server, instance, summary, trouble, lines)
+                yield _report_number(server, instance, number, trouble, alike)
 
 
 def _report_number(
-    server: ServerEvidence, instance: str, summary: str, trouble: StatusTrouble, lines: Sequence[str]
+    server: ServerEvidence, instance: str, number: int, trouble: StatusTrouble, lines: Sequence[str]
 ) -> EstateTrouble:
     entry, quoted = STATUSES[trouble], quote_log(instance, lines[0])
     kind = TroubleKind.DIALOGS_IN_ERROR if trouble in _OF_DIALOGS else TroubleKind.TRANSPORT_FAILS
@@ -132,14 +137,14 @@ def _report_number(
     if trouble is StatusTrouble.OWNER_NOT_VALID and len(named_there) == 1:
         place = RemedyPlace(instance, named_there[0].name)
         owned = give_to_sa(server, place, entry.cause, (quoted, ANOTHER_OWNER))
-        return EstateTrouble(kind, summary, len(lines), owned)
+        return EstateTrouble(kind, _LOGGED.format(number), len(lines), owned)
     cause = f"Service Broker of {named(instance)} reports: {entry.cause}"
-    return _error(instance, summary, lines, cause, (quoted, *entry.actions), entry.risk, kind)
+    return _error(instance, number, lines, cause, (quoted, *entry.actions), entry.risk, kind)
 
 
 def _error(
     instance: str,
-    summary: str,
+    subject: int | str,
     lines: Sequence[str],
     cause: str,
     actions: tuple[str, ...],
@@ -147,6 +152,7 @@ def _error(
     kind: TroubleKind = TroubleKind.TRANSPORT_FAILS,
 ) -> EstateTrouble:
     remedy = Remedy(RemedyPlace(instance), cause, actions, risk=risk, confidence=Confidence.TO_BE_CHECKED)
+    summary = _LOGGED.format(subject) if isinstance(subject, int) else subject
     return EstateTrouble(kind, summary, len(lines), remedy)
 
 
