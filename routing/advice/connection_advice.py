@@ -382,10 +382,8 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
     """
     entry, place, queue = status.entry, status.find_target(), _queue(status)
     if place is None or place.database is None or queue is None:
-        lines = (list_queues(status.service), f"ALTER QUEUE {queue or '[<schema>].[<queue>]'} WITH STATUS = ON;")
-        location = "The queue is in the database that holds the service."
-        actions = entry.actions if place is not None else (*entry.actions, location)
-        return to_fill_in(status.place_at_target(), entry.cause, actions, *lines)
+        line = f"ALTER QUEUE {queue or '[<schema>].[<queue>]'} WITH STATUS = ON;"
+        return to_fill_in(status.place_at_target(), entry.cause, entry.actions, list_queues(status.service), line)
     exported = status.server.queue_of(*place, status.service)
     off = None if exported is None else turn_on(status.server, place, exported, status.service)
     if off is not None:

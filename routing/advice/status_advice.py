@@ -26,6 +26,7 @@ from routing.cases.background import StatusText
 from routing.cases.message_cases import CheckedEstate, MessageCase, MessageResult
 from routing.groups import group_pairs
 from routing.plan.verdicts import MessageJudge, may_ask
+from routing.render.phrases import named
 from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, topic_of
 from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
 from routing.terms import MSDB, ON_ITS_WAY, Outcome, Reason
@@ -90,11 +91,21 @@ def answer_status(status: ReportedStatus) -> Remedy:
 def _answer_by_routes(status: ReportedStatus) -> Remedy:
     """Return the answer, or that for another route if SQL Server chooses between several and a statement helps."""
     answer = ANSWERS.get(status.trouble, connection_advice.say)
-    remedy, verdict = answer(status), status.supposed
+    remedy, verdict = _say_where(status, answer(status)), status.supposed
     if remedy.is_complete or verdict is None or status.trouble not in CONNECTION_TROUBLES:
         return remedy
     others = (replace(status, supposed=by_route(verdict, route.name)) for route in verdict.alternative_routes)
     return next((other for other in map(answer, others) if other.is_complete), remedy)
+
+
+def _say_where(status: ReportedStatus, remedy: Remedy) -> Remedy:
+    """Return a remedy that says so if its statement is for a database that is not known."""
+    if remedy.statement is None or remedy.place.database is not None:
+        return remedy
+    note = (
+        f"The statements are for the database that holds {named(status.service)}, which these exports do not show."
+    )
+    return replace(remedy.as_comment(), actions=(*remedy.actions, note))
 
 
 def _correct_destination(status: ReportedStatus) -> Remedy | None:

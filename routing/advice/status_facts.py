@@ -17,7 +17,6 @@ from routing.rules.estate import Database, SqlInstance
 from routing.rules.locating import has_id
 from routing.rules.resolving import Verdict
 
-_UNKNOWN = "<database>"
 _IN_QUOTES = re.compile(r"\"([^\"]+)\"|'([^']+)'|«([^«»]+)»|„([^„“”]+)[“”]|“([^“”]+)”|「([^「」]+)」")
 
 
@@ -182,9 +181,8 @@ class ReportedStatus:
         return any(map(self._holders_of, self.list_owners(address)))
 
     def place_at_target(self) -> RemedyPlace:
-        """Return the target's place, with a placeholder for the database if its name is unknown."""
-        place = self.find_target() or RemedyPlace(self.instance)
-        return RemedyPlace(place.instance, place.database or _UNKNOWN)
+        """Return the target's place. Without a known target it is the sender's instance, with no database."""
+        return self.find_target() or RemedyPlace(self.instance)
 
     def _holders_of(self, instance: SqlInstance) -> list[Database]:
         holders = instance.holders_of(self.service)

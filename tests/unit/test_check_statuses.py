@@ -581,6 +581,30 @@ def test_an_error_of_the_target_gets_a_statement(
     assert statement in (text or "")
 
 
+@pytest.mark.parametrize(
+    ("number", "status", "line"),
+    [
+        (8408, "Target service '//stock' does not support contract '//c'.", "-- ALTER SERVICE [//stock] (ADD"),
+        (
+            8494,
+            "You do not have permission to access the service '//stock'.",
+            "-- GRANT SEND ON SERVICE::[//stock]",
+        ),
+        (9617, 'The service queue "Q" is currently disabled.', "-- ALTER QUEUE [Q] WITH STATUS = ON;"),
+    ],
+)
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_statement_for_an_unknown_database(
+    number: int, status: str, line: str, is_named: bool, tmp_path: Path
+) -> None:
+    if is_named:
+        stock(tmp_path, databases=None, services=None)
+    words, statement = words_and_statements(tmp_path, "//stock", status, number, **to_stock())
+    assert "for the database that holds '//stock', which these exports do not show" in words
+    assert line in (statement or "")
+    assert all(line.startswith("--") for line in (statement or "").splitlines())
+
+
 def test_the_dropped_user_of_a_dialog_is_created_again(tmp_path: Path) -> None:
     dropped = "Cannot find the security certificate because the lookup database principal ID (8) is not valid."
     assert words_and_statements(tmp_path, "//stock", dropped)[1]
