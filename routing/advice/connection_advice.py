@@ -392,8 +392,8 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
     is_newer = sent_at is not None and taken_at is not None and sent_at <= taken_at
     if exported is not None and exported.is_receiving and exported.is_enqueueing and is_newer:
         cause = f"Queue {named(exported.name)} was off at the last attempt, and is on by this export."
-        actions = ("Wait: SQL Server tries again by itself.", _GOES_OFF)
-        return Remedy(place, cause, actions, confidence=Confidence.LIKELY)
+        passing = ("Wait: SQL Server tries again by itself.", _GOES_OFF)
+        return Remedy(place, cause, passing, confidence=Confidence.LIKELY)
     actions = (*entry.actions, f"The queue is in {named(place.database)}.")
     line = f"ALTER QUEUE {(exported and name_queue(exported)) or queue} WITH STATUS = ON;"
     mail = start_mail(place, status.quoted_names[0])
