@@ -153,6 +153,8 @@ def _find_published_port(status: ReportedStatus) -> Remedy | None:
         f"On the host, look which port it publishes: docker port {machine} {port}.",
         f"Correct route {named(status.route)} if it has another one. Without one, publish the endpoint's port.",
     )
+    if status.has_no_endpoint(peer):
+        return new_endpoint(RemedyPlace(peer, MASTER), f"{named(peer)} has no endpoint.", _NEW_ENDPOINT)
     clause = statements.lead_to(None if is_container(host) else host, None)
     return server_remedies.start_endpoint(status.server, peer, status.entry.cause) or correct_route(
         status.route_place, status.route, clause, cause, *actions, is_open=True

@@ -32,6 +32,7 @@ _BROKEN = (
     "If the lines go on, check the firewall, and that both endpoints agree on authentication and encryption.",
 )
 _BOTH_KINDS = "Endpoints of database mirroring and availability groups write the same text: compare the port."
+_NO_ACCOUNT = "15404"
 _LOGGED = "error {} in the error log"
 _READ_AROUND = "Read the error log around these lines: another error beside each one is the cause."
 _SHOWN, _SHOWN_ADDRESSES = 3, 30
@@ -122,24 +123,31 @@ def _find_numbered(server: ServerEvidence, instance: str) -> Iterator[EstateTrou
     texts = group_pairs((numbers[line], line) for line in rows if numbers.get(line) in reported)
     for number in reported:
         lines = texts.get(number, by_number[number])
-        for trouble, alike in group_pairs((find_trouble(number, line), line) for line in lines).items():
+        owned = {line: _find_owned(server, instance, line) for line in dict.fromkeys(lines)}
+        found = (((find_trouble(number, line), owned[line]), line) for line in lines)
+        for (trouble, database), alike in group_pairs(found).items():
             if trouble in _OF_DIALOGS or trouble in _OF_TARGET:
-                yield _report_number(server, instance, number, trouble, alike)
+                yield _report_number(server, RemedyPlace(instance, database), number, trouble, alike)
+
+
+def _find_owned(server: ServerEvidence, instance: str, line: str) -> str | None:
+    """Return the database that a line names, or whose owner it names, or the only one that has lost its own."""
+    databases = [facts for (name, _), facts in server.databases.items() if name == instance]
+    shown = [facts for facts in databases if f"'{facts.name}'" in line or facts.is_owner_in(line)]
+    found = shown or [facts for facts in databases if facts.has_lost_owner and _NO_ACCOUNT not in line]
+    return found[0].name if len(found) == 1 else None
 
 
 def _report_number(
-    server: ServerEvidence, instance: str, number: int, trouble: StatusTrouble, lines: Sequence[str]
+    server: ServerEvidence, place: RemedyPlace, number: int, trouble: StatusTrouble, lines: Sequence[str]
 ) -> EstateTrouble:
-    entry, quoted = STATUSES[trouble], quote_log(instance, lines[0])
+    entry, quoted = STATUSES[trouble], quote_log(place.instance, lines[0])
     kind = TroubleKind.DIALOGS_IN_ERROR if trouble in _OF_DIALOGS else TroubleKind.TRANSPORT_FAILS
-    databases = [facts for (name, _), facts in server.databases.items() if name == instance]
-    named_there = [facts for facts in databases if f"'{facts.name}'" in lines[0] or facts.is_owner_in(lines[0])]
-    if trouble is StatusTrouble.OWNER_NOT_VALID and len(named_there) == 1:
-        place = RemedyPlace(instance, named_there[0].name)
+    if trouble is StatusTrouble.OWNER_NOT_VALID and place.database is not None:
         owned = give_to_sa(server, place, entry.cause, (quoted, ANOTHER_OWNER))
         return EstateTrouble(kind, _LOGGED.format(number), len(lines), owned)
-    cause = f"Service Broker of {named(instance)} reports: {entry.cause}"
-    return _error(instance, number, lines, cause, (quoted, *entry.actions), entry.risk, kind)
+    cause = f"Service Broker of {named(place.instance)} reports: {entry.cause}"
+    return _error(place.instance, number, lines, cause, (quoted, *entry.actions), entry.risk, kind)
 
 
 def _error(

@@ -433,6 +433,21 @@ def test_a_container_is_reached_by_a_published_port(
     assert (f"docker port {CONTAINER} 4022" in remedy.text) is (status is not None)
 
 
+@pytest.mark.parametrize(
+    ("endpoints", "line"),
+    [([], "CREATE ENDPOINT"), ([broker_endpoint("x", state_desc="STOPPED")], "STATE = STARTED;")],
+)
+def test_the_endpoint_of_a_container_comes_before_its_port(
+    endpoints: list[Any], line: str, tmp_path: Path
+) -> None:
+    none = dict.fromkeys(("endpoint_id", "is_message_forwarding_enabled", "machine_name", "port"))
+    shop(tmp_path, REFUSED, 9755, routes=to_stock("TCP://docker01:4022"))
+    target(tmp_path, CONTAINER, service_broker_endpoints=endpoints or [none])
+    remedy = only_remedy(tmp_path)
+    assert remedy.place == (CONTAINER, "master")
+    assert line in (remedy.statement or "")
+
+
 def test_a_port_that_another_process_uses(tmp_path: Path) -> None:
     line = "The Service Broker endpoint cannot listen on port 4022 because it is in use by another process."
     remedy = connecting(tmp_path, REFUSED, 9754, **log(line))
@@ -932,6 +947,11 @@ OF_SA = {**database("Bills", "b1b1b1b1", 6), "owner_name": "root", "owner_sid": 
             "Give the database another",
             None,
         ),
+        (
+            "{} Error: 15517, State: 1. Cannot execute as the database principal …",
+            "The owner of the database",
+            "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Lost] TO [root];",
+        ),
         ("{} Error: 1105, State: 2. Could not allocate space …", "has no space left", None),
     ],
 )
@@ -940,7 +960,8 @@ def test_the_error_log_names_what_keeps_messages_from_the_queue(
 ) -> None:
     line = text.format("An exception occurred while enqueueing a message in the target queue.")
     whole_shop(tmp_path, [])
-    databases = [database("msdb", "d5d5d5d5", 4), OWNED, OF_SA]
+    lost = {**database("Lost", "10571057", 7), "owner_is_known": 0, "owner_sid": "0x0106"}
+    databases = [{**OF_SA, **database("msdb", "d5d5d5d5", 4)}, OWNED, OF_SA, lost]
     target(tmp_path, databases=databases, **log("Error: 28005, Severity: 16, State: 2.", line))
     [trouble] = check([str(tmp_path)]).troubles
     assert (trouble.kind, trouble.count) == (TroubleKind.TRANSPORT_FAILS, 1)
