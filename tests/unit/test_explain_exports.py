@@ -78,6 +78,21 @@ SAME = [
     pytest.param(("The target service broker is disabled.", 28012), None, OFF_THERE, ["ENABLE_BROKER"], id="off"),
     pytest.param((TIMED_OUT, 9754), None, NO_ENDPOINT, ["CREATE ENDPOINT"], id="no endpoint"),
     pytest.param((), None, REFUSED_THERE, ["GRANT CONNECT ON ENDPOINT::[STOCK Broker]"], id="log"),
+    *(
+        pytest.param((text, number), None, SENT, [statement], id=str(number))
+        for text, number, statement in (
+            ("Target service '//stock' does not support contract '//c'.", 8408, "ADD CONTRACT [//c]"),
+            ("A message of type '//t' was received and failed XML validation.", 9616, "ALTER MESSAGE TYPE [//t]"),
+            ("A database user associated with the secure conversation was dropped.", 9768, "CREATE USER [<user>]"),
+        )
+    ),
+    pytest.param(
+        (TIMED_OUT, 9755),
+        None,
+        {"routes": {**AWAY, "Orders": [*AWAY["Orders"], route("Gone", "//stock", "TCP://gone:4022")]}},
+        ["-- DROP ROUTE [Gone];"],
+        id="two routes",
+    ),
     pytest.param((), None, LOST, ["CREATE"], id="silent and failing further on"),
     pytest.param((), JUST_NOW, SENT, [], id="on its way"),
     pytest.param((), None, HERE, [QUEUE_ON], id="silent on its own instance"),
