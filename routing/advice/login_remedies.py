@@ -24,7 +24,7 @@ from routing.importing.catalog.conversation_rows import error_number
 from routing.render.phrases import join_words, named, quote_log
 from routing.rules import text
 
-_LOGIN_ATTEMPTS = (28047, 28048)
+_LOGIN_ATTEMPTS, _OF_SSPI = (28047, 28048), 9649
 _CONNECT_RISK = "The login can then connect to the endpoint."
 _LOGON_FAILED = (
     *("8009030c", "80090303", "80090304", "8009030e", "80090311", "80090322", "80090350"),
@@ -166,8 +166,10 @@ def list_logins(status: ReportedStatus) -> str | None:
 
 def explain_logon(status: ReportedStatus) -> Remedy | None:
     """Advise on Windows authentication that the domain refuses."""
-    words = (status.status_text.text or "").lower()
-    if not any(code in words for code in _LOGON_FAILED):
+    words, endpoint = (status.status_text.text or "").lower(), status.server.endpoint(status.instance)
+    by_windows = endpoint is None or endpoint.authentication != "CERTIFICATE"
+    is_of_windows = status.status_text.number == _OF_SSPI and by_windows
+    if not is_of_windows and not any(code in words for code in _LOGON_FAILED):
         return None
     return unite_accounts(status.server, status.instance, status.find_peer_name())
 

@@ -214,11 +214,15 @@ def test_the_error_log_of_the_other_side_lacks_the_certificate(tmp_path: Path) -
     assert "CREATE CERTIFICATE [ShopCert] AUTHORIZATION [<user>] FROM FILE" in (remedy.statement or "")
 
 
-def test_a_windows_account_that_the_domain_refuses(tmp_path: Path) -> None:
-    status = (
-        "Connection handshake failed. An OS call failed: (80090304) 0x80090304(The Local Security Authority …)."
-    )
-    remedy = connecting(tmp_path, status, 28031)
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(28031, "80090304"), (28031, "c000006d"), (28031, "80090350"), (9649, "1825")],
+)
+def test_a_windows_account_that_the_domain_refuses(number: int, code: str, tmp_path: Path) -> None:
+    status = f"Connection handshake failed. An OS call failed: ({code}) 0x{code}(The Local Security Authority …)."
+    windows = {"service_broker_endpoints": [broker_endpoint("SHOP", connection_auth_desc="NEGOTIATE")]}
+    both = {"service_broker_endpoints": [broker_endpoint("STOCK", connection_auth_desc="NEGOTIATE")]}
+    remedy = connecting(tmp_path, status, number, windows, **both)
     assert "Windows refuses" in remedy.cause
     assert "CREATE LOGIN [<login>] FROM WINDOWS;" in (remedy.statement or "")
 
