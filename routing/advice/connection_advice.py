@@ -7,11 +7,7 @@ from dataclasses import replace
 from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
 from routing.advice.address_remedies import ask_for_address, lead_to_managed, refuse_on_managed
 from routing.advice.broker_copies import MASTER, NEW_BROKER, enable_database, name_twins, or_renew
-from routing.advice.database_remedies import (
-    open_database,
-    open_holder,
-    own_database,
-)
+from routing.advice.database_remedies import open_database, open_holder, own_database
 from routing.advice.dialog_remedies import LIST_CERTIFICATES
 from routing.advice.queue_remedies import QUEUE_RISK, name_queue, start_mail, turn_on
 from routing.advice.remedy import (
@@ -398,7 +394,7 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
         return Remedy(place, cause, passing, confidence=Confidence.LIKELY)
     actions = (*entry.actions, f"The queue is in {named(place.database)}.")
     line = f"ALTER QUEUE {(exported and name_queue(exported)) or queue} WITH STATUS = ON;"
-    mail = start_mail(place, status.quoted_names[0])
+    mail = start_mail(place, status.quoted_names[0].rpartition(".")[2])
     return ready(place, entry.cause, actions, line, *mail, risk=QUEUE_RISK, confidence=Confidence.LIKELY)
 
 

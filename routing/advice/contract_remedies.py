@@ -8,6 +8,7 @@ from routing.advice.status_facts import ReportedStatus
 from routing.render.phrases import named
 
 _NOT_TAKEN, _NO_CONTRACT, _NO_TYPE = (8408, 8409), (8425, 11214), (8428, 11225)
+_OF_MEMBERS = (8437, 8457, 8498, 11226, 11227, 11228)
 _NO_XML = (8430, 9616, 9704)
 _DEFAULT = "DEFAULT"
 _LOOK = (
@@ -44,6 +45,9 @@ def take_contract(status: ReportedStatus) -> Remedy:
     elif not numbers.isdisjoint(_NO_TYPE):
         pasted = _paste(name, "[<message type>]")
         lines = [None if pasted is None else f"CREATE MESSAGE TYPE {pasted} VALIDATION = <validation>;"]
+    elif not numbers.isdisjoint(_OF_MEMBERS):
+        # The service takes the contract, whose message types differ. The text names one of these.
+        lines = []
     actions = (*status.entry.actions, compare, _ENDED)
     return to_fill_in(place, status.entry.cause, actions, _LOOK, *lines, confidence=Confidence.LIKELY)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from routing.advice import statements
+from routing.advice.database_remedies import own_database
 from routing.advice.remedy import Confidence, Remedy, to_fill_in
 from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble
@@ -87,6 +88,9 @@ def _create_user(status: ReportedStatus) -> Remedy | None:
     """Advise how to create a dropped user of a dialog again, with its certificate and binding."""
     if status.numbers.isdisjoint(_DROPPED_USER):
         return None
+    if _find_principal(status) == _DBO:
+        # Nobody can drop dbo: its login is the owner of the database.
+        return own_database(status.server, status.place)
     cause = (
         f"The user of the dialogs to {named(status.service)} was dropped in {named(status.database)} after they"
         " began, or lost its login."

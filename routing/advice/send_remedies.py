@@ -25,7 +25,7 @@ _PERMISSION = re.compile(r"\b(SEND|RECEIVE|EXECUTE|SELECT|INSERT|UPDATE|DELETE|R
 _SEND_RISK = "A grant to public lets every sender that can connect send to the service."
 _OWNER, _OWNERS = "dbo", "db_owner"
 _ROLES_UNKNOWN = "Which roles it has is not known: export sys.database_role_members, by sbroute import queries."
-_NO_SEND, _NO_CONTROL, _NOBODY = 11215, 28056, "0"
+_ON_OBJECT, _NO_SEND, _NO_CONTROL, _NOBODY = 229, 11215, 28056, "0"
 _CONTROL_RISK = "The user can then alter and drop the service too."
 _NUMBER = re.compile(r"(?<![\w.])\d{1,9}(?![\w.])", re.ASCII)
 _GRANT_THERE = "Grant it to that user, in the database of the object."
@@ -157,8 +157,9 @@ def grant_denied(target: RemedyPlace, user: str | None, line: str) -> str | None
 def _grant_on_object(status: ReportedStatus) -> Remedy | None:
     """Advise the permission on another object than the service, if the text names one."""
     line, target = status.status_text.text or "", status.place_at_target()
-    permission = _PERMISSION.search(line)
-    if permission is None or permission[0] == "SEND":
+    # The name of a service may have such a word too.
+    permission = _PERMISSION.search(line.replace(status.service, ""))
+    if _ON_OBJECT not in status.numbers or permission is None or permission[0] == "SEND":
         return None
     name = named(status.quoted_names[0]) if status.quoted_names else "an object"
     user, _ = _find_user(status.server, status.place, target, status.from_service)

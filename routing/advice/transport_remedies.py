@@ -46,8 +46,6 @@ _STARTING: Mapping[int, str] = {
     9697: "it cannot start for a database",
     9701: "it cannot start for a database",
 }
-
-
 _OF_DIALOGS = (StatusTrouble.CONTRACT_NOT_TAKEN, StatusTrouble.MESSAGE_REFUSED, StatusTrouble.SERVICE_GONE)
 _OF_TARGET = (
     *(StatusTrouble.OWNER_NOT_VALID, StatusTrouble.USER_NOT_VALID, StatusTrouble.MASTER_KEY_CLOSED),
@@ -114,13 +112,16 @@ def _find_numbered(server: ServerEvidence, instance: str) -> Iterator[EstateTrou
     for number, those in by_number.items():
         if number in _STARTING:
             cause = f"Service Broker of {named(instance)} reports error {number}: {_STARTING[number]}."
-            yield _error(instance, number, those, cause, (quote_log(instance, those[0]), _READ_AROUND))
+            actions = (quote_log(instance, those[0]), _READ_AROUND)
+            yield _error(instance, _LOGGED.format(number), those, cause, actions)
     reported = {number for number in by_number if find_trouble(number, "?") in (*_OF_DIALOGS, *_OF_TARGET)}
+    if not reported:
+        return
     # The text stands in a row after that of the number.
     rows = [line for line in server.log_lines(instance, "") if _HEADER.fullmatch(line.strip(" .")) is None]
     # An error log may have the same text thousands of times.
-    numbers = {line: error_number(line) for line in dict.fromkeys(rows)} if reported else {}
-    texts = group_pairs((numbers[line], line) for line in rows if numbers.get(line) in reported)
+    numbers = {line: error_number(line) for line in dict.fromkeys(rows)}
+    texts = group_pairs((numbers[line], line) for line in rows if numbers[line] in reported)
     for number in reported:
         lines = texts.get(number, by_number[number])
         owned = {line: _find_owned(server, instance, line) for line in dict.fromkeys(lines)}
@@ -133,8 +134,12 @@ def _find_numbered(server: ServerEvidence, instance: str) -> Iterator[EstateTrou
 def _find_owned(server: ServerEvidence, instance: str, line: str) -> str | None:
     """Return the database that a line names, or whose owner it names, or the only one that has lost its own."""
     databases = [facts for (name, _), facts in server.databases.items() if name == instance]
-    shown = [facts for facts in databases if f"'{facts.name}'" in line or facts.is_owner_in(line)]
-    found = shown or [facts for facts in databases if facts.has_lost_owner and _NO_ACCOUNT not in line]
+    # Another error may name a login too, such as that of sa.
+    is_of_account = _NO_ACCOUNT in line
+    shown = [
+        facts for facts in databases if f"'{facts.name}'" in line or (is_of_account and facts.is_owner_in(line))
+    ]
+    found = shown or [facts for facts in databases if facts.has_lost_owner and not is_of_account]
     return found[0].name if len(found) == 1 else None
 
 
@@ -142,17 +147,18 @@ def _report_number(
     server: ServerEvidence, place: RemedyPlace, number: int, trouble: StatusTrouble, lines: Sequence[str]
 ) -> EstateTrouble:
     entry, quoted = STATUSES[trouble], quote_log(place.instance, lines[0])
+    summary = _LOGGED.format(number)
     kind = TroubleKind.DIALOGS_IN_ERROR if trouble in _OF_DIALOGS else TroubleKind.TRANSPORT_FAILS
     if trouble is StatusTrouble.OWNER_NOT_VALID and place.database is not None:
         owned = give_to_sa(server, place, entry.cause, (quoted, ANOTHER_OWNER))
-        return EstateTrouble(kind, _LOGGED.format(number), len(lines), owned)
+        return EstateTrouble(kind, summary, len(lines), owned)
     cause = f"Service Broker of {named(place.instance)} reports: {entry.cause}"
-    return _error(place.instance, number, lines, cause, (quoted, *entry.actions), entry.risk, kind)
+    return _error(place.instance, summary, lines, cause, (quoted, *entry.actions), entry.risk, kind)
 
 
 def _error(
     instance: str,
-    subject: int | str,
+    summary: str,
     lines: Sequence[str],
     cause: str,
     actions: tuple[str, ...],
@@ -160,7 +166,6 @@ def _error(
     kind: TroubleKind = TroubleKind.TRANSPORT_FAILS,
 ) -> EstateTrouble:
     remedy = Remedy(RemedyPlace(instance), cause, actions, risk=risk, confidence=Confidence.TO_BE_CHECKED)
-    summary = _LOGGED.format(subject) if isinstance(subject, int) else subject
     return EstateTrouble(kind, summary, len(lines), remedy)
 
 

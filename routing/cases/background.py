@@ -240,49 +240,6 @@ def status_of(row: terms.ReadRow) -> StatusText:
     )
 
 
-def is_of(row: terms.ReadRow, message: terms.ReadRow) -> bool:
-    """Return True if a row of the instance is about a message.
-
-    A queue's row must have its id, an event's row its conversation. An event without a number may be about any
-    message with the same role, service and direction.
-    """
-    if row["source"] == terms.TRANSMISSION_QUEUE:
-        # Of older imports two databases may have used one id.
-        is_its_queue = row["database_name"] in (None, "", message["database_name"])
-        return is_its_queue and bool(row["message_id"] == message["message_id"])
-    if row["source"] not in terms.EVENT_SOURCES or row["is_initiator"] != message["is_initiator"]:
-        return False
-    if text.fold(row["conversation_id"] or "") != text.fold(message["conversation_id"] or ""):
-        return False
-    sequence, service = row["message_sequence_number"], text.empty_as_null(row["to_service_name"])
-    if sequence not in (None, message["message_sequence_number"]) or service not in (
-        None,
-        message["to_service_name"],
-    ):
-        return False
-    database = text.empty_as_null(message["database_name"])
-    is_arrival = row["is_from_network"]
-    if is_arrival is None:
-        is_arrival = row["source"] != terms.CLASSIFY_EVENT
-    return is_arrival == (database is None) and (is_arrival or row["database_name"] in (None, "", database))
-
-
-def place_of(row: terms.ReadRow, latest: int | None = None) -> tuple[Any, ...]:
-    """Return the place of a row among those of one message: the last one counts.
-
-    Of one time a queue's with a number counts before events. A row of a time after ``latest``, which had not come
-    when it was imported, is newer than none.
-    """
-    number, is_queue = row["error_number"], row["source"] == terms.TRANSMISSION_QUEUE
-    status_rank = (is_queue and number is not None, not is_queue, -1 if number is None else number)
-    return (
-        latest is None or row["observed_at"] <= latest,
-        row["observed_at"],
-        *status_rank,
-        *(row[name] or "" for name in ("status_text", "source", "outcome", "next_hop")),
-    )
-
-
 def status(status_text: StatusText) -> str:
     """Return a status with its number and its full text, because the end of the text may name the solution."""
     number = "" if status_text.number is None else f"{status_text.number}, "

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from routing.cases.background import NO_OTHER_INSTANCES, NO_STATUS, OtherInstances
-from routing.cases.estate_addresses import EstateAddresses
+from routing.cases.estate_addresses import EstateAddresses, list_route_addresses
 from routing.cases.message_cases import MessageCase, message_of
 from routing.cases.questions import QuestionError
 from routing.cases.server_evidence import NO_EVIDENCE, ServerEvidence
@@ -262,22 +262,17 @@ class RemedyFacts:
         tables: Mapping[str, TableColumns],
         services: Collection[str],
         services_in_use: Collection[str],
-        in_routes: Iterable[tuple[str, str | None]],
     ) -> RemedyFacts:
         """Return the facts from valid columns of instances, databases, services and routes.
 
-        ``services`` are the target services of the message or its acknowledgement. ``in_routes`` has an instance
-        and an address for each route.
+        ``services`` are the target services of the message or its acknowledgement.
         """
         alike = _find_alike(tables["services"].values["name"], services)
         named = tables["instances"].rows("instance_name", "addresses")
-        return cls(
-            instances_of({**tables, "services": tables["services"].naming("name", alike)}),
-            EstateAddresses(
-                {name: [address for address in addresses or () if address] for name, addresses in named}, in_routes
-            ),
-            frozenset(services_in_use),
-        )
+        own = {name: [address for address in addresses or () if address] for name, addresses in named}
+        instances = instances_of({**tables, "services": tables["services"].naming("name", alike)})
+        addresses = EstateAddresses(own, list_route_addresses(instances))
+        return cls(instances, addresses, frozenset(services_in_use))
 
 
 def find_spellings(names: Collection[str | None], services: Collection[str]) -> list[str]:

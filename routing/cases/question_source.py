@@ -13,7 +13,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from routing.arguments import checked
-from routing.cases.background import MessageBackground, OtherInstances, find_gap, status_of
+from routing.cases.background import MessageBackground, OtherInstances, StatusText, find_gap, status_of
 from routing.cases.judged_questions import (
     Chunks,
     KnownTables,
@@ -59,14 +59,6 @@ _SHOWN_INSTANCES = 20
 _END = ConversationEnd._fields
 # Not what only groups of dialogs have: reading is what takes the time.
 _OF_A_DIALOG = [name for name in DIALOGS.names if name not in ("conversation_group_id", "far_service")]
-
-_ADDRESSES = ("instance_name", "address", "mirror_address")
-
-
-def _list_addresses(routes: TableColumns) -> Iterator[tuple[str, str | None]]:
-    """Yield the addresses and mirror addresses of routes, which are read when the first one is wanted."""
-    for instance_name, *addresses in routes.rows(*_ADDRESSES):
-        yield from ((instance_name, address) for address in addresses)
 
 
 @dataclass(frozen=True)
@@ -146,9 +138,8 @@ class ExplainSource:
 
     def describe_facts(self, settings: Mapping[str, TableColumns], services: Collection[str]) -> RemedyFacts:
         """Return the facts for remedies of a message to services. ``settings`` are the whole configuration."""
-        routes = settings["routes"]
-        in_use = self._services_in_use(find_spellings(routes.values["remote_service_name"], services))
-        return RemedyFacts.of_columns(settings, services, in_use, _list_addresses(routes))
+        spellings = find_spellings(settings["routes"].values["remote_service_name"], services)
+        return RemedyFacts.of_columns(settings, services, self._services_in_use(spellings))
 
     def _services_in_use(self, names: Collection[str]) -> set[str]:
         if not names:
@@ -156,17 +147,21 @@ class ExplainSource:
         sent = self.tables["messages"].groups(("to_service_name",), only={"to_service_name": names}).rows()
         return set(sent.values["to_service_name"])
 
-    def read_background(self, posed: PosedQuestion, clock: datetime | None) -> MessageBackground:
-        """Read the background of a message. A status from after the clock counts only if there is no other."""
-        row = posed.question.row
+    def read_status(self, question: QuestionedMessage, clock: datetime | None) -> StatusText | None:
+        """Read the newest status of a message. One from after the clock counts only if there is no other."""
         # Described messages were never observed.
-        observed = None if posed.question.is_described else self.tables.get("observed_routing")
-        [newest] = newest_statuses(observed, [row], None if clock is None else micros_of(latest_time(clock)))
-        of_instance = {"instance_name": [row["instance_name"]]}
+        observed = None if question.is_described else self.tables.get("observed_routing")
+        latest = None if clock is None else micros_of(latest_time(clock))
+        [newest] = newest_statuses(observed, [question.row], latest)
+        return None if newest is None else status_of(newest)
+
+    def read_background(self, posed: PosedQuestion, clock: datetime | None) -> MessageBackground:
+        """Read the background of a message, with the status of `read_status`."""
+        of_instance = {"instance_name": [posed.question.row["instance_name"]]}
         imports = self.tables["imports"].rows(only=of_instance).dicts() if "imports" in self.tables else ()
         return MessageBackground(
             find_gap(posed.instance_tables),
-            None if newest is None else status_of(newest),
+            self.read_status(posed.question, clock),
             newest_of(with_moments(imports, ["exported_at", "imported_at"])),
         )
 

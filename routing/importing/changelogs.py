@@ -178,6 +178,8 @@ def _find_included(
     """Yield the files that a changelog includes by paths, which may be relative to any folder above it."""
     for entry in _ENTRY.split(_NOT_APPLIED.sub("", text)):
         of_changeset = _read_selectors(_SQL_FILE.sub("", entry))
+        # The delimiter of another change.
+        of_changeset.pop(_DELIMITER, None)
         edges = chain.from_iterable(match.span() for match in _SQL_FILE.finditer(entry))
         for start, end in pairwise([0, *edges, len(entry)]):
             part = entry[start:end]

@@ -29,15 +29,17 @@ _TURKISH = re.compile(
     rf"|[{_SIX}]{_LETTER}{{0,40}}[{_TURKISH_TOO}]|[{_TURKISH_TOO}]{_LETTER}{{0,40}}[{_SIX}]"
 )
 # The letters beyond ASCII that languages of Windows-1252 have in one word, and where none of them has a letter:
-# \u0153 and \u00f5 are never the last one, \u00ec and \u00f9 always, and \u00e3 comes before few consonants.
+# \u0153 and \u00f5 are never the last one, \u00ec and \u00f9 always, and \u00e3 comes before few consonants. Names
+# such as Luned\u00ecMattina have several words.
 # German, Nordic, Estonian and Finnish, Icelandic, Dutch; French, Spanish, Catalan, Portuguese, Italian.
 _NORTHERN, _SOUTHERN = (
     "äöüßéèàêç åäöæøéèêòóôü äöõüšž áðéíóúýþæö éèêëïöüä",
     "àâæçéèêëîïôœùûüÿ áéíñóúüï àçèéíïòóúü ãáàâçéêíóôõúü àèéìíîòóùú",
 )
 _ALPHABETS = tuple(map(frozenset, (*_NORTHERN.split(), *_SOUTHERN.split())))
-_MISPLACED = re.compile(r"[\u0153\u00f5](?![a-z])|[\u00ec\u00f9](?=[a-z])|\u00e3(?=[b-df-hj-nprtv])")
+_MISPLACED = re.compile(r"\u0153(?![a-z])|\u00f5(?![a-z\u00f5])|[\u00ec\u00f9](?=[a-z])|\u00e3(?=[b-df-hj-nprtv])")
 _WORD = re.compile(rf"{_LETTER}+")
+_NEXT_WORD = re.compile(r"(?<=[a-z\u00df-\u00ff])(?=[A-Z\u00c0-\u00de])")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _SHOWN = 60
 _BYTES = range(128, 256)
@@ -92,7 +94,9 @@ def _is_foreign(word: str) -> bool:
         return False
     letters = {letter for letter in word.lower() if letter in _GUESSED}
     is_of_one = any(letters <= alphabet for alphabet in _ALPHABETS)
-    return not is_of_one or bool(_FOREIGN_WORD.search(word) or _MISPLACED.search(word.lower()))
+    return not is_of_one or bool(
+        _FOREIGN_WORD.search(word) or _MISPLACED.search(_NEXT_WORD.sub(" ", word).lower())
+    )
 
 
 def is_guessed(text: str) -> bool:

@@ -107,7 +107,9 @@ def read_project(path: FilePlace) -> SqlProject:
     if root.name != "Project":
         raise ValueError(f"it is not a project, but an XML document <{root.name}>")
     properties, lines = _properties(root, path)
-    reader = _ItemReader(root, path.parent, properties)
+    files = list_files(path.parent, [])
+    scripts = [_name_in(path.parent, file) for file in files if file.suffix.lower() == ".sql"]
+    reader = _ItemReader(root, scripts, properties)
     database = next((properties[name] for name in _DATABASE_NAMES if properties.get(name)), path.stem)
     sources = []
     option = _BROKER_OPTIONS.get(properties.get("ServiceBrokerOption", "").casefold())
@@ -122,24 +124,26 @@ def read_project(path: FilePlace) -> SqlProject:
         f"{path}, line {item.line}: the condition of <{item.name}> is not evaluated, so its scripts are read"
         for item in _conditional_items(root)
     )
-    guesses = (*guesses, *_say_profiles(path.parent))
+    guesses = (*guesses, *_say_profiles(files))
     variables = {"DatabaseName": database, **_variables(root, properties)}
     return SqlProject(database, variables, tuple(sources), guesses)
 
 
-def _say_profiles(folder: FilePlace) -> Iterator[str]:
+def _say_profiles(files: Sequence[FilePlace]) -> Iterator[str]:
     """Yield a note on each publish profile of a project: what it sets is not taken, and may have passwords."""
-    for file in list_files(folder, []):
+    for file in files:
         if not file.name.lower().endswith(_PROFILE):
             continue
         try:
             root = parse_xml(file.read_bytes())
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             yield f"{file}: not read, {error}"
             continue
+        databases = [element.text.strip() for element in root.all_named("TargetDatabaseName")]
         variables = [element.attributes.get("Include", "") for element in root.all_named("SqlCmdVariable")]
-        names = [*(element.text.strip() for element in root.all_named("TargetDatabaseName")), *variables]
-        yield f"{file}: not applied, a publish profile (give its values with -v): {', '.join(names)}"
+        of_database = f" of the database {', '.join(databases)}" if databases else ""
+        values = f" (give its values with -v): {', '.join(variables)}" if variables else ""
+        yield f"{file}: not applied, a publish profile{of_database}{values}"
 
 
 def _conditional_items(element: _Element, *, is_conditional: bool = False) -> Iterator[_Element]:
@@ -179,8 +183,8 @@ def _variables(root: _Element, properties: dict[str, str]) -> dict[str, str]:
 
 
 class _ItemReader:
-    def __init__(self, root: _Element, folder: FilePlace, properties: dict[str, str]) -> None:
-        self._root, self._properties = root, properties
+    def __init__(self, root: _Element, lying: Sequence[str], properties: dict[str, str]) -> None:
+        self._root, self._lying, self._properties = root, lying, properties
         sdks = [
             root.attributes.get("Sdk", ""),
             *(element.attributes.get("Name", "") for element in root.all_named("Sdk")),
@@ -190,7 +194,6 @@ class _ItemReader:
         builds_content = any(sdk.casefold().startswith(_CONTENT_SDK) for sdk in sdks)
         self._kinds = ("Build", "Content") if builds_content else ("Build",)
         self._not_built = (*_NOT_BUILT, *_DEPLOYMENT) if builds_content else _NOT_BUILT
-        self._lying = [_name_in(folder, file) for file in list_files(folder, []) if file.suffix.lower() == ".sql"]
 
     def items(self, kind: str) -> list[_Item]:
         """Return the files of the items of a kind, without removed ones."""

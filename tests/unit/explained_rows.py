@@ -74,8 +74,7 @@ class KnownRows:
             followed = follow_question(judged, self.known.network)
 
         def read_facts() -> RemedyFacts:
-            routes = self.columns["routes"].rows("instance_name", "address")
-            return RemedyFacts.of_columns(self.columns, {service}, used, routes)
+            return RemedyFacts.of_columns(self.columns, {service}, used)
 
         remedies = advise_on_question(judged, followed, read_facts, None)
         return replace(answer(judged, self.known, background), remedies=remedies, followed=followed)

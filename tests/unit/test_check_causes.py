@@ -956,6 +956,11 @@ OF_SA = {**database("Bills", "b1b1b1b1", 6), "owner_name": "root", "owner_sid": 
             "The owner of the database",
             "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Lost] TO [root];",
         ),
+        (
+            "{} Error: 33019, State: 1. Cannot create implicit user for the special login 'root'.",
+            "The owner of the database",
+            "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Lost] TO [root];",
+        ),
         ("{} Error: 1105, State: 2. Could not allocate space …", "has no space left", None),
     ],
 )

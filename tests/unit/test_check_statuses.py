@@ -605,6 +605,40 @@ def test_a_statement_for_an_unknown_database(
     assert all(line.startswith("--") for line in (statement or "").splitlines())
 
 
+@pytest.mark.parametrize("number", [8457, 11226])
+def test_a_message_type_is_no_contract_of_the_service(number: int, tmp_path: Path) -> None:
+    stock(tmp_path)
+    status = "The message type is not part of the contract: '//type', '//orders'."
+    _, statement = words_and_statements(tmp_path, "//stock", status, number, **to_stock())
+    assert "-- SELECT c.name, m.name" in (statement or "")
+    assert "ADD CONTRACT" not in (statement or "")
+
+
+def test_the_name_of_a_service_is_no_permission(tmp_path: Path) -> None:
+    service = "//stock/UPDATE"
+    status = f"You do not have permission to access the service '{service}'."
+    words, statement = words_and_statements(tmp_path, service, status, 8494)
+    assert "UPDATE permission" not in words
+    assert f"-- GRANT SEND ON SERVICE::[{service}]" in (statement or "")
+
+
+def test_the_queue_of_database_mail_is_started_by_its_name_with_a_schema(tmp_path: Path) -> None:
+    stock(tmp_path, services={"msdb": [{"name": "//stock"}], "Stock": []})
+    status = 'The service queue "dbo.ExternalMailQueue" is currently disabled.'
+    _, statement = words_and_statements(tmp_path, "//stock", status, 9617, **to_stock())
+    assert "ALTER QUEUE [dbo].[ExternalMailQueue] WITH STATUS = ON;\nEXEC msdb" in (statement or "")
+
+
+def test_nobody_has_dropped_dbo(tmp_path: Path) -> None:
+    status = "… the lookup database principal (Id: 1) does not correspond to a server principal."
+    lost = {**database("Orders", "0d0d0d0d"), "owner_is_known": 0, "owner_sid": "0x0106"}
+    databases = [database("msdb", "d4d4d4d4", 4), lost]
+    _, statement = words_and_statements(tmp_path, "//stock", status, 9730, databases=databases)
+    assert "ALTER AUTHORIZATION ON DATABASE::[Orders] TO [sa];" in (statement or "")
+    words, _ = words_and_statements(tmp_path, "//stock", status, 9730)
+    assert "dropped" not in words
+
+
 def test_the_dropped_user_of_a_dialog_is_created_again(tmp_path: Path) -> None:
     dropped = "Cannot find the security certificate because the lookup database principal ID (8) is not valid."
     assert words_and_statements(tmp_path, "//stock", dropped)[1]

@@ -126,7 +126,7 @@ def test_circular_includes_are_read_once(tmp_path: Path, capsys: pytest.CaptureF
     assert {(one["code"], one["line"]) for one in done["findings"]} == {("SBR006", 3)}
 
 
-@pytest.mark.parametrize("delimiter", ["/", "\\n/\\s*\\n|\\n/\\s*$", "@@", "GO", ""])
+@pytest.mark.parametrize("delimiter", ["/", "\\n/\\s*\\n|\\n/\\s*$", "\\\\n/\\\\s*$", "@@", "GO", ""])
 def test_a_changelog_gives_the_delimiter_of_a_script(delimiter: str, tmp_path: Path) -> None:
     sign = delimiter if delimiter in ("@@", "GO") else "/" if delimiter else ";"
     changeset = f'<changeSet id="1"><sqlFile path="a.sql" endDelimiter="{delimiter}"/></changeSet>'

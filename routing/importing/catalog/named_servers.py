@@ -201,9 +201,9 @@ def refuse_several(parts: Sequence[tuple[CatalogView, ResultSet]], own: KnownNam
     inside = [(view, rows) for view, rows in parts if view.per_database and rows.database is None]
     # A database may be called like any word of a sentence.
     above = [[title for title in rows.titles if title[0] != _SENTENCE] for _, rows in inside]
-    databases = known.databases.union(
-        *(_folded(title) for of_part in above for title in of_part if title[0] == _DATABASE)
-    )
+    titled = {word for of_part in above for title in of_part if title[0] == _DATABASE for word in _folded(title)}
+    # Database Routes is rather the subject.
+    databases = known.databases.union(word for word in titled if not _is_subject(word))
     titles = [_find_title(of_part, databases) or own.databases for of_part in above]
     if _have_none_in_common(titles, own.databases):
         _reject(inside, "database", "databases")

@@ -17,7 +17,7 @@ _REST = r"(?:[^()\d]|\([^()\d]{0,20}\)){0,60}"
 _COUNT = re.compile(rf"[(\uff08]{_REST}\d[\d.,' \u00a0\u202f]{{0,30}}{_REST}[)\uff09]")
 _NUMBER = re.compile(r"\d+(?:[.,' \u00a0\u202f]\d{3}\b)*")
 # SSMS puts the server and the login before the messages of a server group, as in HUB(CORP\dba): (1 row affected)
-_OF_GROUP = re.compile(r"[^\s()]{1,128}\([^()]{1,128}\): ")
+_OF_GROUP = re.compile(r"^[^\s()]{1,128}\([^()]{1,128}\): ")
 _COUNTED = re.compile(
     r"row|zeile|ligne|fila|righ?[ae]|linha|строк|sat.r|řádk|rad|wiersz|rij|sor\b|行|列|행", re.IGNORECASE
 )
@@ -85,7 +85,7 @@ def lines_of(text: str) -> list[str]:
 
 def _message(line: str) -> str:
     text = line.strip()
-    return _OF_GROUP.sub("", text, count=1) if "): " in text else text
+    return _OF_GROUP.sub("", text) if "): " in text else text
 
 
 def is_remark(line: str, *, may_be_row: bool = True) -> bool:

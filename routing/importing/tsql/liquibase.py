@@ -21,7 +21,7 @@ _DIRECTIVE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _ATTRIBUTE = re.compile(r"""(?<![\w-])([\w-]+):("[^"]*"|'[^']*'|\S+)""")
-_LINE_END_ESCAPES = re.compile(r"\\r|\\n|\\s[*+]?|[\^$\r\n]")
+_LINE_END_ESCAPES = re.compile(r"\\+(?:r|n|s[*+]?)|[\^$\r\n]")
 _INCLUDE = re.compile(r"\s*:r\s", re.IGNORECASE)
 _OURS = frozenset(["mssql", "all"])
 _SELECTORS = ("context", "contextfilter", "labels")

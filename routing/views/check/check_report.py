@@ -333,7 +333,8 @@ def as_report(done: Check) -> Report:
     most balanced dialogs are not waiting. The findings are those of lint.
     """
     shown, trial = done.described, _state_trial(done)
-    answer = state_answer(shown, find_problems(shown.groups))
+    problems = find_problems(shown.groups)
+    answer = state_answer(shown, problems)
     endings, after = _endings(done), _endings(done.described)
     return Report(
         troubles=done.troubles,
@@ -345,7 +346,7 @@ def as_report(done: Check) -> Report:
         findings=rows_of(shown.every_finding, BY_CODE),
         changes=None if done.with_scripts is None else _changes(done, done.with_scripts, endings, after),
         answer=answer if trial is None else f"{trial} {_state_then(answer)}",
-        problems=tuple(_problems(shown, after)),
+        problems=tuple(_problems(shown, problems, after)),
     )
 
 
@@ -391,22 +392,21 @@ def _uncounted_flow(result: MessageResult, ending: str) -> MessageFlow:
 
 
 def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
-    """Return the reason of a message's end, and the instance where it ends. Both are None if they are unknown."""
+    """Return the reason at the end of a message's path, if it has one, and the instance where the message ends."""
     path = result.case.path
     if path is None:
         return None, result.row["instance_name"]
     if path.end is PathEnd.NOT_KNOWN:
         return None, None
     ending = ending_of(path)
-    return str(
-        Reason.ROUTING_LOOP
-    ) if path.end is PathEnd.LOOP else ending.ending_reason, ending.ending_instance_name
+    reason = str(Reason.ROUTING_LOOP) if path.end is PathEnd.LOOP else ending.ending_reason
+    return reason, ending.ending_instance_name
 
 
-def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
+def _problems(done: Check, problems: Sequence[MessageProblem], endings: Sequence[str]) -> Iterator[ReportProblem]:
     ends = {id(result): ending for result, ending in zip(done.results, endings, strict=True)}
     report = _Report(done, ReportLimits(remedies=None))
-    shown = [problem for problem in find_problems(done.groups) if problem.kind is not ProblemKind.NOTHING]
+    shown = [problem for problem in problems if problem.kind is not ProblemKind.NOTHING]
     for number, problem in enumerate(shown[:_MOST_PROBLEMS], 1):
         counted = Counter(ends[id(result)] for result in problem.combined_group.results)
         yield ReportProblem(

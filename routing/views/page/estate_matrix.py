@@ -58,9 +58,10 @@ def matrix_of(flows: Iterable[MessageFlow], places: Iterable[EstateInstance]) ->
     senders, ends, addresses = set[str](), set[str | None](), set[str]()
     end_by_path: dict[tuple[object, ...], str | None] = {}
     for flow in flows:
-        if _path_of(flow) not in end_by_path:
-            end_by_path[_path_of(flow)] = _end_of(flow, network)
-        end = end_by_path[_path_of(flow)]
+        path = _path_of(flow)
+        if path not in end_by_path:
+            end_by_path[path] = _end_of(flow, network)
+        end = end_by_path[path]
         senders.add(flow.instance)
         ends.add(end)
         if end is not None and end != flow.ending_instance and end not in network.instances:

@@ -138,7 +138,7 @@ def trace(
     inputs = CheckedInputs(settings)
     followed = follow_question(judged, inputs.network_for(judged.services))
     read_facts = partial(source.describe_facts, inputs.settings, judged.services)
-    status = source.read_background(posed, clock).status
+    status = source.read_status(posed.question, clock)
     remedies = advise_on_question(judged, followed, read_facts, status, exports)
     paths = followed.paths
     rows = way_rows(paths), hop_rows(paths)

@@ -416,6 +416,14 @@ def test_a_script_that_also_runs_without_a_context_has_no_note(tmp_path: Path, f
     assert len(notes) == (first != "" and second != "")
 
 
+def test_the_delimiter_of_another_change_is_not_that_of_a_script(tmp_path: Path) -> None:
+    changes = '<sql endDelimiter="@@">x @@</sql><sqlFile path="a.sql"/><sqlFile path="b.sql" endDelimiter="/"/>'
+    (tmp_path / "all.xml").write_text(XML.format(f'<changeSet id="1">{changes}</changeSet>'), encoding="utf-8")
+    delimiters: dict[Path, str] = {}
+    arrange(tmp_path, [tmp_path / "a.sql", tmp_path / "b.sql"], None, [], set(), delimiters=delimiters)
+    assert delimiters == {tmp_path / "a.sql": "", tmp_path / "b.sql": "/"}
+
+
 def test_an_included_script_shows_that_its_sibling_is_of_an_environment() -> None:
     notes: list[str] = []
     main, test = TOP / "main.sql", TOP / "routes/test.sql"

@@ -80,7 +80,7 @@ def test_conditions_are_noted_and_names_of_items_evaluated(tmp_path: Path) -> No
     assert script.guesses == (f"{path}, line 2: {why}", f"{path}, line 3: {why}")
 
 
-def test_publish_profiles_are_named(tmp_path: Path) -> None:
+def test_publish_profiles_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "Prod.publish.xml": OLD.format(
             "<PropertyGroup><TargetDatabaseName>Sales</TargetDatabaseName></PropertyGroup>"
@@ -88,12 +88,22 @@ def test_publish_profiles_are_named(tmp_path: Path) -> None:
         ),
         "sub/bad.publish.xml": "<Project",
     }
+    files["Test.publish.xml"] = OLD.format("")
+    (tmp_path / "Unread.publish.xml").touch()
+    read_bytes = Path.read_bytes
+
+    def read(file: Path) -> bytes:
+        if file.name == "Unread.publish.xml":
+            raise PermissionError(13, "Permission denied", str(file))
+        return read_bytes(file)
+
+    monkeypatch.setattr(Path, "read_bytes", read)
     path = project(tmp_path, SDK.format(""), files)
-    good, bad = read_file(path, scripted_at=NOW).guesses
-    assert (
-        good
-        == f"{tmp_path}/Prod.publish.xml: not applied, a publish profile (give its values with -v): Sales, Peer"
-    )
+    good, empty, unread, bad = read_file(path, scripted_at=NOW).guesses
+    why = "not applied, a publish profile"
+    assert good == f"{tmp_path}/Prod.publish.xml: {why} of the database Sales (give its values with -v): Peer"
+    assert empty == f"{tmp_path}/Test.publish.xml: {why}"
+    assert unread.startswith(f"{tmp_path}/Unread.publish.xml: not read, ")
     assert bad.startswith(f"{tmp_path}/sub/bad.publish.xml: not read, it is not XML")
 
 

@@ -252,6 +252,7 @@ ORDINARY_TITLES = {
     "a database behind the server": ("-- HUB.Shop --", "-- EDGE.Stock --", 0),
     "unknown databases": ("## Database Parts", "Database Goods", 0),
     "a subject with a database": ("## Database Shop", "## Services", 2),
+    "subjects of a database": ("## Database Routes", "Database Services", 2),
     "known databases": ("## Shop", "and now Stock:", 0),
     "words that are databases too": ("The shop is closed.", "Our stock is low.", 2),
     "one database": ("routes of Shop:", "and its services:", 2),
@@ -758,6 +759,8 @@ ROUTE = "name\taddress\nTo{}\tTCP://h:1\nplain\tLOCAL\n"
         ("\u0434\u043e\u043c", "cp1251", False),
         ("U\u017esakymas", "cp1257", False),
         ("C\u0153ur_Op\u00e7\u00f5es_Luned\u00ec_Irm\u00e3_Facturaci\u00f3n_P\u00e0gina", "cp1252", True),
+        ("M\u00f5\u00f5tmine_Luned\u00ecMattina_Pi\u00f9Vendite_Amanh\u00e3Pedido", "cp1252", True),
+        ("\u0122imeneDati", "cp1257", False),
     ],
 )
 def test_an_encoding_that_is_guessed_or_named(
