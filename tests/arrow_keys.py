@@ -10,11 +10,16 @@ from routing.engines.arrow.message_keys import MessageRows
 from routing.engines.arrow.resolved_batches import BatchResolver, MessageScan
 from routing.messages import validate
 from routing.plan.checked_inputs import CheckedInputs
-from routing.plan.key_rows import KEY, KeyRow
+from routing.plan.key_rows import ADDRESS_ELSEWHERE, KEY, NO_ADDRESS, OTHER_BROKER, OWN_ADDRESS, SERVICE_FACTOR
+from routing.rules.estate import NameAddress
+from routing.rules.matching import UNNAMED
 from routing.tables.table_columns import Table, TableColumns
 
 if TYPE_CHECKING:
     import pyarrow
+
+
+CLASSES = {NameAddress.NONE: NO_ADDRESS, NameAddress.ELSEWHERE: ADDRESS_ELSEWHERE, NameAddress.OWN: OWN_ADDRESS}
 
 
 class CountedKeys(NamedTuple):
@@ -42,7 +47,7 @@ def count_keys(
 ) -> CountedKeys:
     """The distinct keys of messages, how many are read, and how many can be resolved."""
     scan = MessageScan.of(MessageRows.of(messages, as_of), dialogs, checked)
-    resolver, keys, read, valid = BatchResolver(scan), set[KeyRow](), 0, 0
+    resolver, keys, read, valid = BatchResolver(scan), set[tuple[Any, ...]](), 0, 0
     for batch in scan.batches():
         keyed = resolver.key(batch).keys
         read, valid = read + len(batch), valid + len(keyed.scopes)
@@ -56,7 +61,20 @@ def _values(column: pyarrow.Array) -> list[int]:
     return values
 
 
-def _key(scan: MessageScan, scope: int, service: int, broker: int, is_initiator: bool) -> KeyRow:
-    instance, database = scan.decisions.scopes[scope]
-    of_instance = scan.checked.instances[instance]
-    return scan.numbers.key_of(of_instance, database, service, broker, is_initiator=is_initiator)
+def _key(scan: MessageScan, scope: int, service: int, broker: int, is_initiator: bool) -> tuple[Any, ...]:
+    """Return a key of numbers as a row of the columns `KEY`, in which names that nothing names are alike."""
+    name, database = scan.decisions.scopes[scope]
+    instance, named = scan.checked.instances[name], scan.checked.named
+    to, broker_id = scan.numbers.services.service(service), scan.numbers.broker(broker)
+    key = to.key(instance, database or None, broker_id, is_initiator=is_initiator)
+    kind = int(is_initiator)
+    if (name, key.service) not in named.services:
+        kind += SERVICE_FACTOR * (CLASSES[key.name_address] if scan.checked.has_transport else NO_ADDRESS)
+    is_other = key.broker == UNNAMED or (key.broker is not None and (name, key.broker) not in named.brokers)
+    return (
+        name,
+        database,
+        key.service if (name, key.service) in named.services else "",
+        "" if is_other else key.broker or "",
+        kind + (OTHER_BROKER if is_other else 0),
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import or_
-from typing import Any, NamedTuple
+from typing import Any
 
 from routing.plan.planner import remember
 from routing.process import no_search_for_cycles
@@ -33,21 +33,10 @@ FROM_NETWORK = ""
 KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
 
 
-class KeyRow(NamedTuple):
-    """A row of the columns `KEY`. An empty text means no value."""
-
-    instance: str
-    database: str
-    service: str
-    broker: str
-    kind: int
-
-
 # Service classes: a known name, or an unknown one without an address, with one elsewhere, or with an own address.
 CLASSES = 4
 KNOWN, NO_ADDRESS, ADDRESS_ELSEWHERE, OWN_ADDRESS = range(CLASSES)
 _ADDRESSES = {NO_ADDRESS: NameAddress.NONE, ADDRESS_ELSEWHERE: NameAddress.ELSEWHERE, OWN_ADDRESS: NameAddress.OWN}
-CLASS_OF = {address: number for number, address in _ADDRESSES.items()}
 # key_kind = is_initiator + 2 * service class + 8 * (the broker instance is one that nothing names).
 SERVICE_FACTOR, OTHER_BROKER = 2, 8
 # The columns of a message that its key is made of, without those of its dialog.
@@ -180,8 +169,11 @@ def decide_keys(
     ``keys`` have the columns of `KEY`. ``instances`` has each of their instances. ``intervals`` makes choices with
     the fields of ``choice``.
     """
-    decider = KeyDecider(intervals)
-    numbers = decider.decide(keys.rows(*KEY), instances)
+    decider, numbers = KeyDecider(intervals), list[int]()
+    with no_search_for_cycles():
+        for name, database, service, broker, kind in keys.rows(*KEY):
+            instance = instances[name]
+            numbers.append(decider.decide_one(key_of(instance, database, service, broker, kind), instance))
     return DecidedKeys(KEY, choice, numbers, decider.timelines, decider.uses)
 
 
@@ -202,20 +194,11 @@ class KeyDecider:
         """Forget the routes of earlier decisions, because their objects may be gone."""
         self._places: dict[Hashable, int] = {}
 
-    def decide(self, rows: Iterable[tuple[Any, ...]], instances: Mapping[str, SqlInstance]) -> list[int]:
-        """Return the place of the timeline of each row of the columns `KEY`. Equal signatures share one.
-
-        ``instances`` have all services of these rows. Their routes must live until they are forgotten.
-        """
-        numbers = list[int]()
-        with no_search_for_cycles():
-            for name, database, service, broker, kind in rows:
-                instance = instances[name]
-                numbers.append(self.decide_one(key_of(instance, database, service, broker, kind), instance))
-        return numbers
-
     def decide_one(self, key: RoutingKey, instance: SqlInstance) -> int:
-        """Return the place of the timeline of a key, as `decide` does."""
+        """Return the place of the timeline of a key. Keys with equal signatures share one.
+
+        The instance has the services and routes of the key. They must live until they are forgotten.
+        """
         same = signature(key, instance)
         number = self._places.get(same)
         if number is None:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from routing.plan.checked_inputs import instances_of as columns_as_instances
-from routing.plan.key_rows import CHOICE, KEY, DecidedKeys, KeyDecider, KeyRow, TimelineRows, decide_keys
+from routing.plan.key_rows import CHOICE, KEY, DecidedKeys, KeyDecider, TimelineRows, decide_keys
 from routing.rules.deciding import Decision, RoutingKey
-from routing.rules.estate import AddressKind, Database, EstateRoute, ServiceHolders, SqlInstance
+from routing.rules.estate import AddressKind, Database, EstateRoute, NameAddress, ServiceHolders, SqlInstance
 from routing.schemas import DATABASES, INSTANCES, ROUTES, SERVICES
 from routing.tables.table_columns import TableColumns
 from routing.terms import MSDB
@@ -227,11 +227,11 @@ def test_equal_rows_of_routes_are_decided_once_wherever_they_are() -> None:
 
 
 def test_evicted_routes_are_not_reused() -> None:
-    decider, key = KeyDecider(), KeyRow("i", "d", UNKNOWN, "", 1)
+    decider, key = KeyDecider(), RoutingKey("d", None, None, True, NameAddress.NONE)
     addresses = []
     for address in ("tcp://a:1", "tcp://b:1"):
         route = EstateRoute("any", None, None, None, None, address, None, AddressKind.NETWORK)
-        [place] = decider.decide([key], {"i": SqlInstance("i", routes={"d": {None: (route,)}})})
+        place = decider.decide_one(key, SqlInstance("i", routes={"d": {None: (route,)}}))
         addresses.append(_row(decider.timelines[place].rows[0][2][0])["address"])
         decider.forget_routes()
     assert addresses == ["tcp://a:1", "tcp://b:1"]

@@ -28,7 +28,7 @@ from routing.engines.arrow.compared_paths import HOP, ComparedPaths, SidePaths
 from routing.engines.arrow.decisions import DecisionColumns
 from routing.engines.arrow.interned_rows import GrowingColumn, InternedColumns, InternedRows, number_words
 from routing.engines.arrow.message_keys import ChosenRows
-from routing.engines.arrow.path_numbers import AddresseeNumbers, PathFinder, PathNumbers
+from routing.engines.arrow.path_numbers import PathFinder, PathNumbers
 from routing.engines.arrow.resolved_batches import (
     Asked,
     BatchResolver,
@@ -75,10 +75,9 @@ class DecidingSide:
         requests: Requests | None,
         network: EstateNetwork,
         paths: SidePaths,
-        addressees: AddresseeNumbers,
     ) -> DecidingSide:
         """Return a side without any followed path."""
-        numbers = PathNumbers(scan, network, paths, addressees)
+        numbers = PathNumbers(scan, network, paths)
         return cls(scan, requests, KnownPlaces.of(scan.checked), paths, numbers)
 
 

@@ -6,13 +6,15 @@ A key is decided at its first occurrence in a batch. After that, messages need o
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from routing.engines.arrow.interned_rows import GrowingColumn, InternedRows, PairNumbering
 from routing.engines.arrow.text_numbers import TextColumn, TextNumbers
 from routing.plan.checked_inputs import CheckedInputs, GrowingEstate
-from routing.plan.key_rows import CHOICE, FROM_NETWORK, Choice, KeyDecider, KeyRow
+from routing.plan.key_rows import CHOICE, FROM_NETWORK, Choice, KeyDecider
+from routing.process import no_search_for_cycles
+from routing.rules.deciding import RoutingKey
 from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import ALTERNATIVE_ROUTES
 from routing.tables.arrow_forms import hash_dialog_ids
@@ -185,24 +187,23 @@ class DecisionTable:
 
     def _decide_new(self) -> None:
         """Decide new keys."""
-        rows = list(self._rows_of(self._keys.pairs[len(self._timeline_of) :]))
-        if not rows:
-            return
-        if self._estate.add(row.service for row in rows):
+        keys = [self.key_of(*pair) for pair in self._keys.pairs[len(self._timeline_of) :]]
+        named = self._checked.named.services
+        if self._estate.add(key.service for name, key in keys if key.service and (name, key.service) in named):
             self._decider.forget_routes()
-        for number in self._decider.decide(rows, self._estate.instances):
-            self._timeline_of.add(number)
+        with no_search_for_cycles():
+            for name, key in keys:
+                self._timeline_of.add(self._decider.decide_one(key, self._estate.instances[name]))
         for timeline in self._decider.timelines[len(self._timelines) :]:
             self._timelines.add([(end, list(map(self._number, choices))) for _, end, choices in timeline.rows])
 
-    def _rows_of(self, keys: Sequence[tuple[int, int]]) -> Iterable[KeyRow]:
-        """Convert numbers of keys to key rows."""
-        for pair, sender in keys:
-            instance, database = self.scopes[sender >> 1]
-            service, broker = self._pairs.pairs[pair]
-            yield self._numbers.key_of(
-                self._checked.instances[instance], database, service, broker, is_initiator=bool(sender & 1)
-            )
+    def key_of(self, pair: int, sender: int) -> tuple[str, RoutingKey]:
+        """Return the instance and the routing key of a pair of service and broker instance, and of a sender."""
+        name, database = self.scopes[sender >> 1]
+        service, broker = self._pairs.pairs[pair]
+        instance, numbers = self._checked.instances[name], self._numbers
+        to = numbers.services.service(service)
+        return name, to.key(instance, database or None, numbers.broker(broker), is_initiator=bool(sender & 1))
 
     def _number(self, choice: Choice) -> int:
         """Return the number of a decision, and add its variants for used-up hops and requested routes."""

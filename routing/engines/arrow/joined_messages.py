@@ -22,7 +22,7 @@ from routing.engines.arrow.changed_batches import (
 from routing.engines.arrow.compared_paths import ComparedPaths, SidePaths
 from routing.engines.arrow.dialog_ends import JoinedDialogs
 from routing.engines.arrow.message_keys import NUMBERED, MessageRows
-from routing.engines.arrow.path_numbers import AddresseeNumbers, PathNumbers
+from routing.engines.arrow.path_numbers import PathNumbers
 from routing.engines.arrow.resolved_batches import MessageScan
 from routing.engines.arrow.traced_batches import BatchTracer, NumberedPaths
 from routing.plan.checked_inputs import CheckedInputs, Settings, network_of
@@ -179,9 +179,9 @@ def _open_comparer(plan: WorkerPlan) -> Callable[[MessageScan], Iterator[pyarrow
     import pyarrow.compute as pc
 
     scans = [side.scan(has_dialogs=plan.has_dialogs) for side in plan.sides]
-    addressees, paths = AddresseeNumbers.of_sides([scan.checked for scan in scans]), ComparedPaths()
+    paths = ComparedPaths()
     before, after = (
-        DecidingSide.of(scan, side.requests, network_of(side.settings), SidePaths(paths, None), addressees)
+        DecidingSide.of(scan, side.requests, network_of(side.settings), SidePaths(paths, None))
         for side, scan in zip(plan.sides, scans, strict=True)
     )
     comparer = BatchComparer(ComparedMessages(before, after, None, paths))

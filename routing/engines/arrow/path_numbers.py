@@ -6,28 +6,21 @@ checked for each message. A `PathStore` stores the paths.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Union
 
 from routing.engines.arrow.decisions import TimelineTable
 from routing.engines.arrow.interned_rows import GrowingColumn, PairNumbering
 from routing.engines.arrow.message_keys import texts_of
 from routing.engines.arrow.resolved_batches import Asked, KeyedBatch, MessageScan
-from routing.engines.arrow.text_numbers import NONE
-from routing.plan.checked_inputs import CheckedInputs
 from routing.plan.key_rows import FROM_NETWORK
 from routing.plan.paths import PathChoice, PathPlanner, PathTimeline
 from routing.plan.planner import MOST_KEYS
 from routing.process import no_search_for_cycles
-from routing.rules.matching import UNNAMED
-from routing.rules.network import EstateNetwork, ServiceAddress
+from routing.rules.network import EstateNetwork
 from routing.rules.pathing import EXPIRED, REQUESTED, FirstHop, PathSender
 from routing.rules.timeline import TimeInterval
-from routing.tables.arrow_forms import fold_texts, leading_addresses
-from routing.tables.arrow_rows import plain_values
-from routing.tables.encoded_texts import MappedTexts, TextNumbering, split_words
+from routing.tables.encoded_texts import MappedTexts, split_words
 from routing.terms import MSDB
 
 if TYPE_CHECKING:
@@ -40,66 +33,14 @@ if TYPE_CHECKING:
 _NOBODY = -1
 
 
-@dataclass
-class AddresseeNumbers:
-    """Numbers for service names, by the facts that the rules read from them (`ServiceAddress`).
-
-    The names in the estate come first. Then follow a number for any name without an address, one for any name with
-    an address that no instance has, and the addresses of instances as written. Several threads may use it.
-    """
-
-    names: pyarrow.Array
-    addresses: pyarrow.Array
-    _written: TextNumbering = field(default_factory=TextNumbering)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @classmethod
-    def of(cls, names: Collection[str], addresses: Collection[str]) -> AddresseeNumbers:
-        """Number the names of services. ``addresses`` has the folded addresses of all instances."""
-        import pyarrow
-
-        return cls(*(pyarrow.array(sorted(some), pyarrow.string()) for some in (names, addresses)))
-
-    @classmethod
-    def of_sides(cls, sides: Collection[CheckedInputs]) -> AddresseeNumbers:
-        """Number the services that any of several configurations names."""
-        return cls.of(
-            frozenset().union(*(inputs.named.services_anywhere() for inputs in sides)),
-            frozenset().union(*(inputs.named.addresses for inputs in sides)),
-        )
-
-    def number(self, words: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of names."""
-        import pyarrow.compute as pc
-
-        count = len(self.names)
-        in_names = leading_addresses(words)
-        is_known = pc.is_in(fold_texts(in_names), value_set=self.addresses, skip_nulls=True)
-        with self._lock:
-            written = self._written.number(pc.if_else(is_known, in_names, None)).cast("int64")
-        without_number = pc.if_else(in_names.is_valid(), count + 1, count)
-        named = pc.index_in(words, value_set=self.names, skip_nulls=True).cast("int64")
-        return pc.if_else(words.is_valid(), pc.coalesce(named, pc.add(written, count + 2), without_number), None)
-
-    def addressee(self, number: int) -> ServiceAddress:
-        """Return the service with a number."""
-        count = len(self.names)
-        if number < count:
-            return ServiceAddress.of_name(self.names[number].as_py())
-        if number < count + 2:
-            return ServiceAddress(None, None, holds_address=number > count)
-        [address] = plain_values(self._written.texts[number - count - 2 : number - count - 1])
-        return ServiceAddress(None, address, holds_address=True)
-
-
 class PathKeys(NamedTuple):
     """The facts of messages that decide their paths, as numbers.
 
-    ``addressees`` and ``senders`` are numbers of `AddresseeNumbers`, or `_NOBODY`. ``conversations`` has the
-    places of conversations with a request on record, or `_NOBODY`.
+    ``services`` and ``senders`` are numbers of `ServiceNumbers`, or `_NOBODY`. ``conversations`` has the places of
+    conversations with a request on record, or `_NOBODY`.
     """
 
-    addressees: pyarrow.Array
+    services: pyarrow.Array
     brokers: pyarrow.Array
     senders: pyarrow.Array
     conversations: pyarrow.Array
@@ -119,20 +60,14 @@ class PathNumbers:
         scan: MessageScan,
         network: EstateNetwork,
         store: PathStore,
-        addressees: AddresseeNumbers | None = None,
         *,
         most_keys: int = MOST_KEYS,
     ) -> None:
-        """Start without paths. ``scan`` reads the messages, and ``network`` is the whole estate.
-
-        ``addressees`` must be given if another estate uses the same numbers of services.
-        """
+        """Start without paths. ``scan`` reads the messages, and ``network`` is the whole estate."""
         import pyarrow
 
         self._scan, self._network, self._store = scan, network, store
         self._planner = PathPlanner(network, most_keys=most_keys)
-        named = scan.checked.named
-        self.addressees = addressees or AddresseeNumbers.of(named.services_anywhere(), named.addresses)
         self._lock = store.lock
         self.waiting = pyarrow.array(sorted(network.waiting_conversations), pyarrow.string())
         self._pairs = {name: PairNumbering() for name in ("bound", "answered", "both", "keys", "limited")}
@@ -158,11 +93,11 @@ class PathNumbers:
         import pyarrow.compute as pc
 
         numbering = self._pairs
-        addressee_and_broker = numbering["bound"].number(keys.addressees, keys.brokers)
+        service_and_broker = numbering["bound"].number(keys.services, keys.brokers)
         sender_and_conversation = keys.senders
         if len(self.waiting):
             sender_and_conversation = numbering["answered"].number(keys.senders, keys.conversations)
-        pair_numbers = numbering["both"].number(addressee_and_broker, sender_and_conversation)
+        pair_numbers = numbering["both"].number(service_and_broker, sender_and_conversation)
         places = pc.add(pc.multiply(keys.scopes.cast("int64"), 2), keys.is_initiator.cast("int64"))
         numbered = numbering["keys"].number(pair_numbers, places)
         with self._lock:
@@ -210,22 +145,21 @@ class PathNumbers:
 
     def _timeline(self, key: int) -> PathTimeline:
         pair, place = self._pairs["keys"].pairs[key]
-        addressee_and_broker, sender_and_conversation = self._pairs["both"].pairs[pair]
-        addressee, broker = self._pairs["bound"].pairs[addressee_and_broker]
+        service_and_broker, sender_and_conversation = self._pairs["both"].pairs[pair]
+        service, broker = self._pairs["bound"].pairs[service_and_broker]
         sender, conversation = sender_and_conversation, _NOBODY
         if len(self.waiting):
             sender, conversation = self._pairs["answered"].pairs[sender_and_conversation]
         name, database = self._scan.decisions.scopes[place >> 1]
-        numbers, addressees = self._scan.numbers, self.addressees
+        numbers = self._scan.numbers
         sends = PathSender(
             self._network.instances[name],
             None if database == FROM_NETWORK else database,
             bool(place & 1),
-            None if sender == _NOBODY else addressees.addressee(sender),
+            None if sender == _NOBODY else numbers.services.service(sender),
             None if conversation == _NOBODY else self.waiting[conversation].as_py(),
         )
-        named = None if broker == NONE else numbers.brokers[broker] if broker >= 0 else UNNAMED
-        return self._planner.timeline(sends, addressees.addressee(addressee), named)
+        return self._planner.timeline(sends, numbers.services.service(service), numbers.broker(broker))
 
     def _number(
         self, timeline: PathTimeline, intervals: Iterable[TimeInterval[PathChoice]]
@@ -253,7 +187,7 @@ class PathFinder:
 
     def __init__(self, scan: MessageScan, paths: PathNumbers) -> None:
         self._scan, self._paths = scan, paths
-        self._addressees, self._senders = (MappedTexts(paths.addressees.number) for _ in range(2))
+        self._senders = MappedTexts(scan.numbers.services.number)
 
     def find(self, keyed: KeyedBatch, requested: Asked | None) -> pyarrow.Array:
         """Return the paths of messages. ``requested`` has masks of those that step 4 stops."""
@@ -285,7 +219,7 @@ class PathFinder:
         if len(self._paths.waiting):
             conversations = pc.index_in(rows["conversation_id"], value_set=self._paths.waiting)
         return PathKeys(
-            self._addressees.of(rows["to_service_name"]),
+            keyed.keys.services,
             keyed.keys.brokers,
             pc.if_else(is_known, senders, _NOBODY),
             pc.fill_null(conversations, _NOBODY),

@@ -17,6 +17,7 @@ from routing.engines.arrow.open_requests import FoundRequests, find_requests, ma
 from routing.engines.arrow.text_numbers import (
     NONE,
     OTHER,
+    ServiceNumbers,
     TextColumn,
     TextNumbers,
     WordReader,
@@ -59,9 +60,13 @@ class MessageScan:
         dialogs: Table | None,
         checked: CheckedInputs,
         rows_at_once: int = ROWS_AT_ONCE,
+        services: ServiceNumbers | None = None,
     ) -> MessageScan:
-        """Prepare the messages of a run. ``dialogs`` must be an Arrow table without faults."""
-        numbers = TextNumbers.of(checked)
+        """Prepare the messages of a run. ``dialogs`` must be an Arrow table without faults.
+
+        ``services`` are given if another scan shares the numbers of services.
+        """
+        numbers = TextNumbers.of(checked, services)
         ends, decisions = DialogEnds.of(dialogs, numbers), DecisionTable(checked, numbers)
         return cls(checked, numbers, messages, ends, decisions, rows_at_once)
 
@@ -117,7 +122,7 @@ class BatchResolver:
             MappedTexts(numbers.number_instances),
             MappedTexts(numbers.number_databases),
         )
-        self._services, self._brokers = MappedTexts(numbers.number_services), MappedTexts(numbers.number_brokers)
+        self._services, self._brokers = MappedTexts(numbers.services.number), MappedTexts(numbers.number_brokers)
         self._named = WordReader(read_brokers)
         self._texts = {name: WordReader(_empty_as_null) for name in NUMBERED}
         self._addresses = WordReader(leading_addresses)
@@ -147,7 +152,7 @@ class BatchResolver:
         if scan.ends is not None:
             of_dialogs, numbers_of_dialogs, is_expired = scan.ends.find(batch, instances, databases)
             brokers = pc.if_else(pc.equal(brokers, NONE), numbers_of_dialogs, brokers)
-        services = pc.fill_null(self._services.of(batch["to_service_name"]), OTHER)
+        services = self._services.of(batch["to_service_name"])
         keys = KeyNumbers(scopes, services, brokers, batch["is_initiator"])
         timelines = scan.decisions.find(keys)
         decisions = scan.decisions.choose(timelines, batch["at"], batch["conversation_id"])

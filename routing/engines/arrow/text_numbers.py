@@ -2,63 +2,106 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, reduce
+from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routing.plan.checked_inputs import CheckedInputs, NamedThings
-from routing.plan.key_rows import (
-    CLASS_OF,
-    FROM_NETWORK,
-    KNOWN,
-    OTHER_BROKER,
-    SERVICE_FACTOR,
-    KeyRow,
-)
-from routing.rules.estate import NameAddress, SqlInstance, address_of_name
+from routing.plan.checked_inputs import CheckedInputs
+from routing.plan.key_rows import FROM_NETWORK
+from routing.rules.matching import UNNAMED
+from routing.rules.network import ServiceAddress
 from routing.tables.arrow_forms import fold_texts, leading_addresses, read_brokers
-from routing.tables.encoded_texts import MappedTexts, split_words
+from routing.tables.arrow_rows import plain_values
+from routing.tables.encoded_texts import MappedTexts, TextNumbering, split_words
 
 if TYPE_CHECKING:
     import pyarrow
 
-# Numbers for an unknown text, for null, and for a name with an address that no instance has. The addresses of
-# instances have the numbers from the last one downwards.
-OTHER, NONE, _ELSEWHERE, _FIRST_ADDRESS = -1, -2, -3, -4
+# Numbers for an unknown text, and for a broker instance that is missing.
+OTHER, NONE = -1, -2
+
+
+@dataclass
+class ServiceNumbers:
+    """Numbers for service names, by the facts that the rules read from them (`ServiceAddress`).
+
+    The names in the estate come first. Then follow a number for any name without an address, one for any name with
+    an address that no instance has, and the addresses of instances as written. ``addresses`` has the folded
+    addresses of all instances. It is None if no route reads addresses from names. Several threads may use it.
+    """
+
+    names: pyarrow.Array
+    addresses: pyarrow.Array | None
+    _written: TextNumbering = field(default_factory=TextNumbering)
+    _services: dict[int, ServiceAddress] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def of(cls, *sides: CheckedInputs) -> ServiceNumbers:
+        """Number the services that any of several configurations names."""
+        import pyarrow
+
+        names = frozenset().union(*(checked.named.services_anywhere() for checked in sides))
+        addresses = None
+        if any(checked.has_transport for checked in sides):
+            every = frozenset().union(*(checked.named.addresses for checked in sides))
+            addresses = pyarrow.array(sorted(every), pyarrow.string())
+        return cls(pyarrow.array(sorted(names), pyarrow.string()), addresses)
+
+    def number(self, words: pyarrow.Array) -> pyarrow.Array:
+        """Return the numbers of names. Null stays null."""
+        import pyarrow.compute as pc
+
+        count = len(self.names)
+        numbers = pc.index_in(words, value_set=self.names, skip_nulls=True).cast("int64")
+        if self.addresses is not None:
+            in_names = leading_addresses(words)
+            is_known = pc.is_in(fold_texts(in_names), value_set=self.addresses, skip_nulls=True)
+            with self._lock:
+                written = self._written.number(pc.if_else(is_known, in_names, None)).cast("int64")
+            elsewhere = pc.if_else(in_names.is_valid(), count + 1, None)
+            numbers = pc.coalesce(numbers, pc.add(written, count + 2), elsewhere)
+        return pc.if_else(words.is_valid(), pc.fill_null(numbers, count), None)
+
+    def service(self, number: int) -> ServiceAddress:
+        """Return the service with a number. Many keys share one."""
+        service = self._services.get(number)
+        if service is None:
+            service = self._services[number] = self._read(number)
+        return service
+
+    def _read(self, number: int) -> ServiceAddress:
+        count = len(self.names)
+        if number < count:
+            return ServiceAddress.of_name(self.names[number].as_py())
+        if number < count + 2:
+            return ServiceAddress(None, None, holds_address=number > count)
+        [address] = plain_values(self._written.texts[number - count - 2 : number - count - 1])
+        return ServiceAddress(None, address, holds_address=True)
 
 
 @dataclass
 class TextNumbers:
-    """The numbered texts. A text's number is its place in its list.
+    """The numbered texts of a configuration. A text's number is its place in its list.
 
     The empty database, for messages from the network, comes first. All texts that nothing names share a number.
-    ``addresses`` maps the folded addresses of the instances to their numbers. It is None if no route reads
-    addresses from names.
     """
 
-    checked: CheckedInputs
-    named: NamedThings
+    services: ServiceNumbers
     instances: list[str]
     databases: list[str]
-    services: list[str]
     brokers: list[str]
-    addresses: dict[str, int] | None
 
     @classmethod
-    def of(cls, checked: CheckedInputs) -> TextNumbers:
-        """Number the names of a configuration."""
-        named = checked.named
+    def of(cls, checked: CheckedInputs, services: ServiceNumbers | None = None) -> TextNumbers:
+        """Number the names of a configuration. ``services`` are given if another one shares their numbers."""
         return cls(
-            checked,
-            named,
+            services or ServiceNumbers.of(checked),
             sorted(checked.instances),
             sorted({FROM_NETWORK}.union(*(instance.databases for instance in checked.instances.values()))),
-            sorted({service for _, service in named.services}),
-            sorted({broker for _, broker in named.brokers}),
-            {name: _FIRST_ADDRESS - place for place, name in enumerate(sorted(named.addresses))}
-            if checked.has_transport
-            else None,
+            sorted({broker for _, broker in checked.named.brokers}),
         )
 
     def number_instances(self, words: pyarrow.Array) -> pyarrow.Array:
@@ -71,22 +114,6 @@ class TextNumbers:
 
         return _places_among(pc.fill_null(words, FROM_NETWORK), self.databases)
 
-    def number_services(self, words: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of services. An unknown service may have the number of the address in its name."""
-        import pyarrow
-        import pyarrow.compute as pc
-
-        numbers = _places_among(words, self.services)
-        if self.addresses is None:
-            return numbers
-        in_names = fold_texts(leading_addresses(words))
-        holds_one = pc.and_(pc.equal(numbers, OTHER), in_names.is_valid())
-        if not pc.any(holds_one).as_py():
-            return numbers
-        addresses = pyarrow.array(list(self.addresses), pyarrow.string())
-        of_addresses = pc.subtract(_FIRST_ADDRESS, pc.index_in(in_names, value_set=addresses))
-        return pc.if_else(holds_one, pc.fill_null(of_addresses, _ELSEWHERE), numbers).cast(pyarrow.int32())
-
     def number_brokers(self, words: pyarrow.Array) -> pyarrow.Array:
         """Return the numbers of broker instances in any notation, or `NONE` for a text that is not an id."""
         import pyarrow
@@ -96,41 +123,11 @@ class TextNumbers:
         none = pyarrow.scalar(NONE, pyarrow.int32())
         return pc.if_else(brokers.is_null(), none, _places_among(brokers, self.brokers))
 
-    def key_of(
-        self, instance: SqlInstance, database: str, service: int, broker: int, *, is_initiator: bool
-    ) -> KeyRow:
-        """Return the key of messages from a database, given the numbers of their service and broker instance."""
-        name, kind = self._service(instance, service)
-        broker_id, unlisted = self._broker(instance.name, broker)
-        of_services = int(is_initiator) + unlisted + kind * SERVICE_FACTOR
-        return KeyRow(instance.name, database, name, broker_id, of_services)
-
-    def _service(self, instance: SqlInstance, number: int) -> tuple[str, int]:
-        """Return a key's service and its class. The name is empty if nothing in the instance names the service."""
-        service = self.services[number] if number >= 0 else None
-        if service is not None and (instance.name, service) in self.named.services:
-            return service, KNOWN
-        if self.addresses is None or number == OTHER:
-            address = NameAddress.NONE
-        elif service is not None:
-            address = address_of_name(service, instance.own_addresses)
-        else:
-            is_own = self._address_of.get(number) in instance.own_addresses
-            address = NameAddress.OWN if is_own else NameAddress.ELSEWHERE
-        return "", CLASS_OF[address]
-
-    @cached_property
-    def _address_of(self) -> dict[int, str]:
-        return {number: address for address, number in (self.addresses or {}).items()}
-
-    def _broker(self, instance: str, number: int) -> tuple[str, int]:
-        """Return a key's broker instance if anything in the instance names it, and a mark for any other one."""
+    def broker(self, number: int) -> str | None:
+        """Return the broker instance with a number, None for none, or `UNNAMED` if nothing names it."""
         if number == NONE:
-            return "", 0
-        broker = self.brokers[number] if number >= 0 else None
-        return (
-            (broker, 0) if broker is not None and (instance, broker) in self.named.brokers else ("", OTHER_BROKER)
-        )
+            return None
+        return self.brokers[number] if number >= 0 else UNNAMED
 
 
 def _places_among(words: pyarrow.Array, texts: list[str]) -> pyarrow.Array:

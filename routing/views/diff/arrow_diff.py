@@ -12,8 +12,8 @@ from routing.engines.arrow.changed_batches import BatchComparer, ComparedMessage
 from routing.engines.arrow.changed_rows import GROUP, ChangedRows
 from routing.engines.arrow.compared_paths import ComparedPaths, SidePaths
 from routing.engines.arrow.message_keys import ChosenRows, MessageRows
-from routing.engines.arrow.path_numbers import AddresseeNumbers
 from routing.engines.arrow.resolved_batches import MessageScan, find_all_requests, for_each_thread
+from routing.engines.arrow.text_numbers import ServiceNumbers
 from routing.plan.checked_inputs import CheckedInputs
 from routing.process import no_search_for_cycles
 from routing.result_schemas import ENDS, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
@@ -52,15 +52,14 @@ def compare_messages(
     rows = replace(MessageRows.of(messages, None), chosen=ChosenRows(selections))
     rows = replace(rows, rows=_files_with(rows.rows, selections))
     checked = [CheckedInputs(side.settings, dialogs=dialogs) for side in sides.both]
-    addressees = AddresseeNumbers.of_sides(checked)
-    paths = ComparedPaths()
+    paths, services = ComparedPaths(), ServiceNumbers.of(*checked)
     # The dialogs, and the rows of both sides, are without a fault.
     scans = [
-        MessageScan.of(replace(rows, at=side.at), dialogs, inputs)
+        MessageScan.of(replace(rows, at=side.at), dialogs, inputs, services=services)
         for side, inputs in zip(sides.both, checked, strict=True)
     ]
     before, after = (
-        DecidingSide.of(scan, find_all_requests(scan), network, SidePaths(paths, may_differ), addressees)
+        DecidingSide.of(scan, find_all_requests(scan), network, SidePaths(paths, may_differ))
         for scan, network, may_differ in zip(
             scans, (difference.before, difference.after), (difference.may_differ, None), strict=True
         )
