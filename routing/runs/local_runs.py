@@ -145,7 +145,7 @@ def run_full_locally(inputs: RunInputs, rows_at_once: int) -> RunResult:
     with clock.stage("rejected"):
         rejected = None
         if groups.total() < resolved.read:
-            rejected = TableRows(RejectedRows(scan.messages, scan.checked, options.run_id).tables)
+            rejected = TableRows(RejectedRows(scan, options.run_id).tables)
         versions["rejected_messages"] = _commit(inputs, "rejected_messages", rejected)
     with clock.stage("counts") as tally:
         done = count_rows(inputs, versions, groups, versions, resolved.read)

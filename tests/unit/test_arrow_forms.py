@@ -11,7 +11,7 @@ import pyarrow.dataset
 import pytest
 
 from routing.engines.arrow.message_keys import MessageRows
-from routing.engines.arrow.resolved_batches import RejectedRows
+from routing.engines.arrow.resolved_batches import MessageScan, RejectedRows
 from routing.plan.checked_inputs import DialogSurvey, check_inputs
 from routing.schemas import MESSAGES
 from routing.tables.arrow_forms import (
@@ -70,7 +70,7 @@ def test_rejected_messages_have_their_reasons() -> None:
     hops = pyarrow.array([row["hops_remaining"] for row in tables["messages"]], pyarrow.int64())
     messages = messages.set_column(messages.column_names.index("hops_remaining"), "hops_remaining", hops)
     checked = check_inputs(read_settings(arrow({**tables, "messages": []})), None, DialogSurvey())
-    rejected = RejectedRows(MessageRows.of(messages, None), checked, "r")
+    rejected = RejectedRows(MessageScan.of(MessageRows.of(messages, None), None, checked), "r")
     rows = [row for table in rejected.tables() for row in table.to_pylist()]
     assert {row["message_sequence_number"]: row["reasons"] for row in rows} == expected_reasons()
     assert len(rows) == len(expected_reasons())

@@ -33,7 +33,7 @@ from routing.engines.arrow.resolved_batches import (
     Asked,
     BatchResolver,
     KeyedBatch,
-    KnownPlaces,
+    MessagePlaces,
     MessageScan,
     Requests,
     as_read,
@@ -64,7 +64,6 @@ class DecidingSide:
 
     scan: MessageScan
     requests: Requests | None
-    places: KnownPlaces
     paths: SidePaths
     numbers: PathNumbers
 
@@ -78,7 +77,7 @@ class DecidingSide:
     ) -> DecidingSide:
         """Return a side without any followed path."""
         numbers = PathNumbers(scan, network, paths)
-        return cls(scan, requests, KnownPlaces.of(scan.checked), paths, numbers)
+        return cls(scan, requests, paths, numbers)
 
 
 def read_for_comparison(
@@ -111,6 +110,7 @@ class _SideBatches:
     def __init__(self, place: int, side: DecidingSide, compared: ComparedMessages) -> None:
         self._place, self._side, self._compared = place, side, compared
         self._resolver, self._finder = BatchResolver(side.scan), PathFinder(side.scan, side.numbers)
+        self._places = MessagePlaces(side.scan)
 
     def find_differing(self, batch: pyarrow.RecordBatch) -> pyarrow.Array:
         """Return a mask of the messages that may take a different path on the other side."""
@@ -142,7 +142,8 @@ class _SideBatches:
         is_sound = pc.is_in(batch[_PLACE], value_set=keyed.rows[_PLACE])
         rejected = pc.invert(is_sound)
         rows = batch.filter(rejected)
-        reasons = _join_codes(find_reasons(as_read(_with_original_columns(rows)), *self._side.places.find(rows)))
+        instances, _, scopes = self._places.find(rows)
+        reasons = _join_codes(find_reasons(as_read(_with_original_columns(rows)), instances, scopes))
         columns = zip(of_sound, (decisions.of_reasons(reasons), paths.of_reasons(reasons)), strict=True)
         nothing = _repeat(_NO_NUMBER, len(batch))
         return _DecidedBatch(

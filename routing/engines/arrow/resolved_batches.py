@@ -28,7 +28,7 @@ from routing.plan.checked_inputs import CheckedInputs
 from routing.schemas import MESSAGES, REJECTED_MESSAGES, RESOLVED_ROUTES, ColumnKind
 from routing.tables.arrow_forms import find_codes, fold_texts, leading_addresses, read_brokers
 from routing.tables.arrow_rows import arrow_schema, arrow_type, micros_in, with_readable_texts
-from routing.tables.encoded_texts import MappedTexts, TextPlaces
+from routing.tables.encoded_texts import MappedTexts
 from routing.tables.table_columns import Table
 
 if TYPE_CHECKING:
@@ -111,37 +111,54 @@ class KeyedBatch(NamedTuple):
         return self.keys.scopes
 
 
-class BatchResolver:
-    """Resolves one batch at a time, for one thread."""
+class MessagePlaces:
+    """Finds the instances and databases of one batch of messages at a time, for one thread."""
 
     def __init__(self, scan: MessageScan) -> None:
         import pyarrow
 
-        self._scan, numbers = scan, scan.numbers
+        numbers = scan.numbers
         self._instances, self._databases = (
             MappedTexts(numbers.number_instances),
             MappedTexts(numbers.number_databases),
         )
+        self._width = len(numbers.databases)
+        places = {name: place for place, name in enumerate(numbers.instances)}
+        databases = {name: place for place, name in enumerate(numbers.databases)}
+        codes = [places[instance] * self._width + databases[name] for instance, name in scan.decisions.scopes]
+        self._scope_codes = pyarrow.array(codes, pyarrow.int64())
+
+    def find(self, batch: pyarrow.RecordBatch) -> tuple[pyarrow.Array, pyarrow.Array, pyarrow.Array]:
+        """Return the numbers of the instances, databases and scopes of messages.
+
+        Unknown instances and databases are below zero. The scope is null if either is unknown.
+        """
+        import pyarrow.compute as pc
+
+        instances = pc.fill_null(self._instances.of(batch["instance_name"]), OTHER)
+        databases = pc.fill_null(self._databases.of(texts_of(batch, "database_name")), 0)
+        code = pc.add(pc.multiply(instances.cast("int64"), self._width), databases)
+        is_known = pc.and_(pc.greater_equal(instances, 0), pc.greater_equal(databases, 0))
+        return instances, databases, pc.index_in(pc.if_else(is_known, code, -1), value_set=self._scope_codes)
+
+
+class BatchResolver:
+    """Resolves one batch at a time, for one thread."""
+
+    def __init__(self, scan: MessageScan) -> None:
+        self._scan, numbers = scan, scan.numbers
+        self._places = MessagePlaces(scan)
         self._services, self._brokers = MappedTexts(numbers.services.number), MappedTexts(numbers.number_brokers)
         self._named = WordReader(read_brokers)
         self._texts = {name: WordReader(_empty_as_null) for name in NUMBERED}
         self._addresses = WordReader(leading_addresses)
-        width = len(numbers.databases)
-        places = {name: place for place, name in enumerate(numbers.instances)}
-        databases = {name: place for place, name in enumerate(numbers.databases)}
-        codes = [places[instance] * width + databases[database] for instance, database in scan.decisions.scopes]
-        self._scope_codes = pyarrow.array(codes, pyarrow.int64())
 
     def key(self, batch: pyarrow.RecordBatch) -> KeyedBatch:
         """Drop the rejected rows and decide the others, except for their requests for routes."""
         import pyarrow.compute as pc
 
-        scan, numbers = self._scan, self._scan.numbers
-        instances = pc.fill_null(self._instances.of(batch["instance_name"]), OTHER)
-        databases = pc.fill_null(self._databases.of(texts_of(batch, "database_name")), 0)
-        code = pc.add(pc.multiply(instances.cast("int64"), len(numbers.databases)), databases)
-        is_known = pc.and_(pc.greater_equal(instances, 0), pc.greater_equal(databases, 0))
-        scopes = pc.index_in(pc.if_else(is_known, code, -1), value_set=self._scope_codes)
+        scan = self._scan
+        instances, databases, scopes = self._places.find(batch)
         valid = pc.and_(find_sound(batch), scopes.is_valid())
         if pc.sum(valid).as_py() != len(batch):
             batch = batch.filter(valid)
@@ -280,32 +297,10 @@ _AS_READ = {ColumnKind.INT: ColumnKind.BIGINT}
 
 
 @dataclass(frozen=True)
-class KnownPlaces:
-    """The instances and databases that a configuration lists."""
-
-    instances: TextPlaces
-    databases: TextPlaces
-
-    @classmethod
-    def of(cls, checked: CheckedInputs) -> KnownPlaces:
-        """Return the instances and databases of a configuration."""
-        databases = [
-            (name, database) for name, instance in checked.instances.items() for database in instance.databases
-        ]
-        return cls(TextPlaces([(name,) for name in checked.instances]), TextPlaces(databases))
-
-    def find(self, batch: pyarrow.RecordBatch) -> tuple[pyarrow.Array, pyarrow.Array]:
-        """Return masks of the messages with a listed instance, and with a listed database of it."""
-        names = [batch["instance_name"], texts_of(batch, "database_name")]
-        return self.instances.find(names[:1]).is_valid(), self.databases.find(names).is_valid()
-
-
-@dataclass(frozen=True)
 class RejectedRows:
     """The rejected messages of a run."""
 
-    messages: MessageRows
-    checked: CheckedInputs
+    scan: MessageScan
     run_id: str
 
     def tables(self) -> Iterator[pyarrow.Table]:
@@ -313,18 +308,17 @@ class RejectedRows:
         import pyarrow
         import pyarrow.compute as pc
 
-        rows = self.messages
+        rows, quarantined = self.scan.messages, self.scan.checked.quarantine.instances
         columns = {name: rows.column(name) for name in rows.shape if name in MESSAGES.names}
         columns["sound"] = rows.is_sound()
-        places = KnownPlaces.of(self.checked)
+        places = MessagePlaces(self.scan)
         shape = arrow_schema(REJECTED_MESSAGES.optional())
         for batch in rows.scan(columns, NUMBERED, _ROWS_AT_ONCE):
-            is_instance, is_database = places.find(batch)
+            instances, _, scopes = places.find(batch)
             # The texts of accepted messages may be long, so they are not decoded.
-            doubtful = pc.invert(pc.and_(find_sound(batch), pc.and_(is_instance, is_database)))
+            doubtful = pc.invert(pc.and_(find_sound(batch), scopes.is_valid()))
             table = as_read(batch.filter(doubtful))
-            is_known = is_instance.filter(doubtful), is_database.filter(doubtful)
-            reasons = find_reasons(table, *is_known, self.checked.quarantine.instances)
+            reasons = find_reasons(table, instances.filter(doubtful), scopes.filter(doubtful), quarantined)
             rejected = pc.indices_nonzero(pc.list_value_length(reasons))
             if len(rejected):
                 rows = with_readable_texts(table.take(rejected))
@@ -351,16 +345,16 @@ def as_read(batch: pyarrow.RecordBatch) -> pyarrow.Table:
 
 
 def find_reasons(
-    rows: pyarrow.Table,
-    instance_is_known: pyarrow.Array,
-    database_is_known: pyarrow.Array,
-    quarantined: Collection[str] = (),
+    rows: pyarrow.Table, instances: pyarrow.Array, scopes: pyarrow.Array, quarantined: Collection[str] = ()
 ) -> pyarrow.Array:
-    """Return a list of rejection codes for each message of `as_read`, empty without any (see `find_codes`)."""
+    """Return a list of rejection codes for each message of `as_read`, empty without any (see `find_codes`).
+
+    ``instances`` and ``scopes`` are those of `MessagePlaces`.
+    """
     import pyarrow
     import pyarrow.compute as pc
 
-    applies_by_code = find_codes(rows, instance_is_known, database_is_known, quarantined)
+    applies_by_code = find_codes(rows, pc.greater_equal(instances, 0), scopes.is_valid(), quarantined)
     bits: Any = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int32()), len(rows))
     for place, applies in enumerate(applies_by_code.values()):
         bit = pc.shift_left(applies.cast("int32"), pyarrow.scalar(place, pyarrow.int32()))
