@@ -372,16 +372,6 @@ def list_instances(instances: Iterable[InstanceRow], databases: Iterable[Databas
     }
 
 
-def estate_of(
-    instances: Iterable[InstanceRow],
-    databases: Iterable[DatabaseRow],
-    services: Iterable[ServiceRow],
-    routes: Iterable[RouteRow],
-) -> dict[str, SqlInstance]:
-    """Build whole instances by name from the rows of the configuration (`list_instances`)."""
-    return with_services_and_routes(list_instances(instances, databases), services, routes)
-
-
 def with_services_and_routes(
     instances: Mapping[str, SqlInstance], services: Iterable[ServiceRow], routes: Iterable[RouteRow]
 ) -> dict[str, SqlInstance]:

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from struct import Struct
-from typing import TypeVar
 
 from routing.rules.text import fold
-
-T = TypeVar("T")
 
 _SEED = 42
 _MASK = (1 << 64) - 1
 _P1, _P2, _P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
 _P4, _P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
 _STRIPE = Struct("<4Q")
-
-
-def pick(choices: Sequence[T], conversation_id: str) -> T:
-    """Return the choice of a dialog (section 2.3), by the hash modulo the number of choices."""
-    return choices[dialog_id_hash(conversation_id) % len(choices)]
 
 
 def dialog_id_hash(conversation_id: str) -> int:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from routing.rules import text
-from routing.rules.deciding import Decision, RouteSearch, RoutingKey, scope_of
-from routing.rules.estate import ARRIVALS, EstateRoute, SqlInstance
+from routing.rules.deciding import Decision, RouteSearch, scope_of
+from routing.rules.estate import ARRIVALS, EstateRoute
 from routing.rules.requesting import ConversationEndpoint, InstanceRequests, RequestAction
 from routing.terms import MatchingStep, Outcome, Reason, TableRow, Word
 
@@ -203,14 +203,6 @@ class Verdict(VerdictColumns):
     def plain(self) -> TableRow:
         """Return its columns by name, with values as tables hold them."""
         return plain_columns(self, VERDICT_COLUMNS)
-
-
-def key_of(message: RoutedMessage, dialog: DialogFacts, instance: SqlInstance) -> RoutingKey:
-    """Return the routing key of a message. Messages with equal keys have equal decisions at a time."""
-    broker = bound_broker(message, dialog)
-    return RoutingKey.of_names(
-        instance, message.database, message.service, broker, is_initiator=message.is_initiator
-    )
 
 
 def judge(message: RoutedMessage, dialog: DialogFacts, decision: Decision, requests: InstanceRequests) -> Verdict:

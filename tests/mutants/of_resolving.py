@@ -271,12 +271,12 @@ MUTANTS = (
         "text.address_in_name(text.fold(message.service)))",
     ),
     in_rules(
-        "hashing",
+        "timeline",
         "index-without-sign",
         "dialog hash, step 3",
         "6: pmod of a signed hash",
-        "dialog_id_hash(conversation_id) % len(choices)",
-        "abs(dialog_id_hash(conversation_id)) % len(choices)",
+        "self.choices[hashed % len(self.choices)]",
+        "self.choices[abs(hashed) % len(self.choices)]",
     ),
     in_rules(
         "hashing",

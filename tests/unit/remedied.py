@@ -84,7 +84,7 @@ class Asked:
     def instances(self) -> dict[str, rules.SqlInstance]:
         """The estate as the rules see it."""
         states = self.servers.items()
-        return rules.estate_of(
+        listed = rules.list_instances(
             [
                 (
                     name,
@@ -98,9 +98,10 @@ class Asked:
                 for name, state in states
                 for each in state.databases
             ],
-            [(name, each.database_name, each.name) for name, state in states for each in state.services],
-            [(name, each.database_name, as_rule(each)) for name, state in states for each in state.routes],
         )
+        services = [(name, each.database_name, each.name) for name, state in states for each in state.services]
+        routes = [(name, each.database_name, as_rule(each)) for name, state in states for each in state.routes]
+        return rules.with_services_and_routes(listed, services, routes)
 
     def verdict(self) -> Verdict:
         """Return the verdict of the message at noon."""

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from routing.cases.near_misses import NearMisses
-from routing.rules.estate import Database, EstateRoute, SqlInstance, estate_of
+from routing.rules.estate import Database, EstateRoute, SqlInstance, list_instances, with_services_and_routes
 from tests.unit.rules.made import route
 
 B, C, D = (f"{letter * 8}-0000-4000-8000-000000000000" for letter in "bcd")
@@ -24,12 +24,9 @@ DATABASES = [
 def estate(
     routes: list[tuple[str, EstateRoute]], services: list[tuple[str, str, str]], off: str | None = None
 ) -> dict[str, SqlInstance]:
-    return estate_of(
-        [(HUB, False, []), (SHOP, False, [])],
-        [(instance, Database.of_row(name, broker, name != off)) for instance, name, broker, _ in DATABASES],
-        services,
-        [(HUB, database, one) for database, one in routes],
-    )
+    databases = [(instance, Database.of_row(name, broker, name != off)) for instance, name, broker, _ in DATABASES]
+    instances = list_instances([(HUB, False, []), (SHOP, False, [])], databases)
+    return with_services_and_routes(instances, services, [(HUB, database, one) for database, one in routes])
 
 
 # A route of the scope; the id that the message for service S is bound to; what the route differs in.

@@ -261,7 +261,7 @@ _MANY_KEYS = """
 import tracemalloc
 from routing.plan.key_rows import KEY
 from routing.plan.key_rows import decide_keys
-from routing.rules.estate import Database, EstateRoute, estate_of
+from routing.rules.estate import Database, EstateRoute, list_instances, with_services_and_routes
 from routing.tables.table_columns import TableColumns
 
 side = 50
@@ -269,7 +269,7 @@ ids = [f"{number:08x}-0000-4000-8000-000000000000" for number in range(side)]
 routes = [("hub", "d0", EstateRoute.of_row(f"r{n}", f"//s/{n}", None, f"tcp://h{n}:1", None, None, None, None))
           for n in range(side)]
 databases = [("hub", Database.of_row(f"d{n}", one, True)) for n, one in enumerate(ids)]
-hub = estate_of([("hub", True, [])], databases, [], routes)
+hub = with_services_and_routes(list_instances([("hub", True, [])], databases), [], routes)
 keys = [("hub", "d0", f"//s/{n}", one, 1) for n in range(side) for one in ids]
 columns = TableColumns(dict(zip(KEY, zip(*keys))))
 tracemalloc.start()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from routing.rules import hashing, text
-from routing.rules.deciding import ConcerningRoutes, Decision
-from routing.rules.estate import Database, EstateRoute, SqlInstance, estate_of
+from routing.rules import text
+from routing.rules.deciding import ConcerningRoutes, Decision, RoutingKey
+from routing.rules.estate import Database, EstateRoute, SqlInstance, list_instances, with_services_and_routes
+from routing.rules.hashing import dialog_id_hash
 from routing.rules.requesting import ConversationEndpoint, InstanceRequests, RouteRequest
-from routing.rules.resolving import NO_DIALOG, DialogFacts, RoutedMessage, Verdict, judge, key_of
+from routing.rules.resolving import NO_DIALOG, DialogFacts, RoutedMessage, Verdict, bound_broker, judge
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
@@ -42,7 +43,7 @@ def instances_of(tables: Tables) -> dict[str, SqlInstance]:
         )
         for row in tables.get("routes", [])
     )
-    return estate_of(
+    instances = list_instances(
         (
             (r["instance_name"], r.get("is_message_forwarding_enabled"), r.get("addresses"))
             for r in tables["instances"]
@@ -51,9 +52,9 @@ def instances_of(tables: Tables) -> dict[str, SqlInstance]:
             (r["instance_name"], Database.of_row(r["name"], r["service_broker_guid"], r.get("is_broker_enabled")))
             for r in tables["databases"]
         ),
-        ((r["instance_name"], r["database_name"], r["name"]) for r in tables.get("services", [])),
-        routes,
     )
+    services = ((r["instance_name"], r["database_name"], r["name"]) for r in tables.get("services", []))
+    return with_services_and_routes(instances, services, routes)
 
 
 def dialogs_of(tables: Tables) -> dict[tuple[Any, ...], DialogFacts]:
@@ -71,7 +72,14 @@ def dialogs_of(tables: Tables) -> dict[tuple[Any, ...], DialogFacts]:
 
 def decisions_of(message: RoutedMessage, dialog: DialogFacts, instance: SqlInstance) -> tuple[Decision, ...]:
     """All that may be decided for a message at its time."""
-    return ConcerningRoutes.of(key_of(message, dialog, instance), instance).decide(message.t)
+    key = RoutingKey.of_names(
+        instance,
+        message.database,
+        message.service,
+        bound_broker(message, dialog),
+        is_initiator=message.is_initiator,
+    )
+    return ConcerningRoutes.of(key, instance).decide(message.t)
 
 
 def request_of(row: Row) -> RouteRequest:
@@ -84,7 +92,8 @@ def resolve(
     message: RoutedMessage, dialog: DialogFacts, instance: SqlInstance, requests: InstanceRequests
 ) -> Verdict:
     """Resolve one message of a known dialog. ``requests`` has the earlier requests, and gets a new one."""
-    decision = hashing.pick(decisions_of(message, dialog, instance), message.conversation_id or "")
+    decisions = decisions_of(message, dialog, instance)
+    decision = decisions[dialog_id_hash(message.conversation_id or "") % len(decisions)]
     return judge(message, dialog, decision, requests)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from routing.rules.deciding import ConcerningRoutes, Decision, RouteSearch, RoutingKey
-from routing.rules.estate import Database, EstateRoute, SqlInstance, estate_of
+from routing.rules.estate import Database, EstateRoute, SqlInstance, list_instances, with_services_and_routes
 from routing.rules.resolving import RoutedMessage
 from routing.rules.timeline import TimeInterval
 from routing.terms import BROKER_CONFIGURATION_SERVICE
@@ -42,12 +42,9 @@ def instance(
 ) -> SqlInstance:
     """Return the instance ``hub`` with routes by database."""
     routes_of_hub = [("hub", database, one) for database, some in (routes or {}).items() for one in some]
-    return estate_of(
-        [("hub", forwards, addresses)],
-        [("hub", Database.of_row(*database)) for database in databases],
-        [("hub", *service) for service in services],
-        routes_of_hub,
-    )["hub"]
+    listed = [("hub", Database.of_row(*database)) for database in databases]
+    hub = list_instances([("hub", forwards, addresses)], listed)
+    return with_services_and_routes(hub, [("hub", *service) for service in services], routes_of_hub)["hub"]
 
 
 def message(

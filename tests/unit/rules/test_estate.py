@@ -109,12 +109,8 @@ def test_an_instance_of_rows() -> None:
 
 
 def test_unlisted_rows_are_left_out() -> None:
-    estate_read = estate.estate_of(
-        [("hub", None, None)],
-        [("gone", estate.Database.of_row("Orders", B, None))],
-        [("hub", "Orders", "S")],
-        [("gone", "d", route())],
-    )
+    listed = estate.list_instances([("hub", None, None)], [("gone", estate.Database.of_row("Orders", B, None))])
+    estate_read = estate.with_services_and_routes(listed, [("hub", "Orders", "S")], [("gone", "d", route())])
     assert list(estate_read) == ["hub"]
     assert estate_read["hub"] == estate.SqlInstance("hub", is_forwarding_known=False)
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing.rules.hashing import dialog_id_hash, pick, xxhash64
+from routing.rules.hashing import dialog_id_hash, xxhash64
+from routing.rules.timeline import TimeInterval
 from tests.reference.dialog_hash import xxhash64 as second_opinion
 from tests.unit.rules.made import DIALOGS
 
@@ -26,7 +27,8 @@ def test_the_digests_that_xxh64_publishes(text: str, digest: int) -> None:
 def test_the_hash_of_a_dialog_picks_a_choice(
     choices: str | list[str | None], picked: str | list[str | None]
 ) -> None:
-    assert [pick(choices, dialog) for dialog in DIALOGS] == list(picked)
+    interval = TimeInterval(None, None, tuple(choices))
+    assert [interval.pick(dialog_id_hash(dialog)) for dialog in DIALOGS] == list(picked)
 
 
 def test_the_hash_equals_the_reference_at_every_length() -> None:

@@ -83,7 +83,7 @@ def _planned_path(case: dict[str, Any]) -> PathWithReturn:
     timeline = PathPlanner(network).timeline(_sender(case, network), to, None)
     for row in timeline.intervals((ask.get("hops_remaining"),)):
         if (row.valid_from is None or row.valid_from <= t) and (row.valid_to is None or t < row.valid_to):
-            [path] = hashing.pick(row.choices, ask["conversation_id"]).paths
+            [path] = row.pick(hashing.dialog_id_hash(ask["conversation_id"])).paths
             return path
     raise AssertionError("no time of the plan holds this one")
 
