@@ -7,7 +7,6 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from routing.rules.judging import JudgedPath, PossiblePath
-from routing.rules.pathing import FirstHop
 from routing.terms import PathEnd
 
 
@@ -60,20 +59,10 @@ def ending_of(judged: JudgedPath) -> PathEnding:
     )
 
 
-def ending_at_first_hop(first: FirstHop, instance: str) -> PathEnding:
-    """Return the ending of a message that its own instance keeps or drops, independent of routes."""
-    return PathEnding(str(first.joint_ending), str(first.reason), instance, None)
-
-
 def steps_of(judged: JudgedPath) -> Iterator[PathStep]:
     """Yield the steps of all paths there, then of all return paths."""
     for possible_path in judged.all_paths:
         yield from _steps_of_path(possible_path)
-
-
-def steps_at_first_hop(first: FirstHop, instance: str, scope: str) -> Iterator[PathStep]:
-    """Yield the steps of a message that its own instance keeps or drops, independent of routes."""
-    yield PathStep(HopPlace(THERE, 1, instance, scope), (str(first.ending), str(first.reason)))
 
 
 def _steps_of_path(possible_path: PossiblePath) -> Iterator[PathStep]:

@@ -20,7 +20,7 @@ from routing.rules.following import (
 from routing.rules.judging import JudgedPath, Place, judge_path
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.resolving import Verdict, requested, requested_again, verdict_of
-from routing.terms import Ending, MatchingStep, Outcome, PathEnd, Reason
+from routing.terms import Ending, MatchingStep, Outcome, Reason
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,26 @@ class PathWithReturn:
         if self.back is None:
             return Ending.NOT_KNOWN if self.is_back_unknown else None
         return self.back.ending
+
+
+class KeptMessage(NamedTuple):
+    """The decision on messages that their own instance keeps or drops, independent of routes."""
+
+    outcome: Outcome
+    reason: Reason
+    step: MatchingStep | None = None
+
+    def path(self, instance: str, scope: str) -> PathWithReturn:
+        """Return the path of these messages. ``scope`` is the searched database."""
+        hop = PathHop(instance, scope, self.step, None, None, self.outcome, self.reason)
+        trace = MessageTrace((HopPath((hop,), Ending(self.outcome), self.reason, instance),))
+        return PathWithReturn(trace, judge_path(trace, (instance, scope), lambda _: None))
+
+
+EXPIRED = KeptMessage(Outcome.DROPPED, Reason.DIALOG_EXPIRED)
+"""A message of an expired dialog."""
+REQUESTED = KeptMessage(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST)
+"""A message that opens a request for a route."""
 
 
 def trace_back(
@@ -203,30 +223,6 @@ def reads_address(forward: MessageTrace) -> bool:
     """Return True if the last hop of the first path takes its address from an unknown service name."""
     last = forward.hop_paths[0].hops[-1]
     return last.reads_address and last.address is None
-
-
-class FirstHop(NamedTuple):
-    """The ending of a message at its first hop, independent of routes, with reason and step."""
-
-    ending: Ending
-    reason: Reason
-    step: MatchingStep | None
-    joint_ending: PathEnd
-
-
-EXPIRED = FirstHop(Ending.DROPPED, Reason.DIALOG_EXPIRED, None, PathEnd.DROPPED)
-"""A message of an expired dialog."""
-REQUESTED = FirstHop(Ending.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST, PathEnd.DELAYED)
-"""A message that opens a request for a route."""
-
-
-def end_at_first_hop(first: FirstHop, instance: str, scope: str) -> PathRow:
-    """Return the row of a path that ends at its first hop. ``scope`` is the searched database."""
-    step = None if first.step is None else int(first.step)
-    ending, reason = str(first.ending), str(first.reason)
-    hops = (HopRow(instance, scope, step, None, None, ending, reason),)
-    end = str(first.joint_ending)
-    return PathRow(ending, reason, instance, None, None, hops, True, False, None, None, None, None, None, end)
 
 
 def _hop(hop: PathHop) -> HopRow:

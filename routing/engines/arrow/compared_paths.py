@@ -18,13 +18,11 @@ from routing.rules.network import ServiceAddress
 from routing.rules.path_changes import (
     PathEnding,
     PathStep,
-    ending_at_first_hop,
     ending_of,
     first_change,
-    steps_at_first_hop,
     steps_of,
 )
-from routing.rules.pathing import FirstHop, PathSender, PathWithReturn
+from routing.rules.pathing import PathSender, PathWithReturn
 from routing.terms import REJECTED, TableRow
 
 if TYPE_CHECKING:
@@ -119,15 +117,13 @@ class SidePaths:
         self._paths, self._may_differ = paths, may_differ
         self._rows = InternedRows((), {_SHARED: pyarrow.int64(), _MAY_DIFFER: pyarrow.bool_()})
 
-    def number(self, path: PathWithReturn, sender: PathSender, to: ServiceAddress) -> int:
-        """Return the number of a path of a sender's messages to a service."""
-        may_differ = self._may_differ is not None and self._may_differ(path, sender, to)
-        return self._number(self._paths.number(ending_of(path.judged), steps_of(path.judged)), may_differ)
-
-    def number_first_hop(self, first: FirstHop, instance: str, scope: str) -> int:
-        """Return the number of the path of messages that their own instance keeps or drops."""
-        steps = steps_at_first_hop(first, instance, scope)
-        return self._number(self._paths.number(ending_at_first_hop(first, instance), steps), False)
+    def number(self, path: PathWithReturn, sender: PathSender | None, to: ServiceAddress | None) -> int:
+        """Return the number of a path of a sender's messages to a service. Without these no path may differ."""
+        may_differ = False
+        if self._may_differ is not None and sender is not None and to is not None:
+            may_differ = self._may_differ(path, sender, to)
+        shared = self._paths.number(ending_of(path.judged), steps_of(path.judged))
+        return self._rows.number((shared, may_differ), lambda: {_SHARED: shared, _MAY_DIFFER: may_differ})
 
     def shared(self) -> pyarrow.Array:
         """Map this side's numbers of paths to the numbers that both sides share."""
@@ -138,6 +134,3 @@ class SidePaths:
         """Return for each number whether messages may take a different path on the other side."""
         with self.lock:
             return self._rows.columns().others[_MAY_DIFFER]
-
-    def _number(self, shared: int, may_differ: bool) -> int:
-        return self._rows.number((shared, may_differ), lambda: {_SHARED: shared, _MAY_DIFFER: may_differ})

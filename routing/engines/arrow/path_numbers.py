@@ -18,7 +18,7 @@ from routing.plan.paths import PathChoice, PathPlanner, PathTimeline
 from routing.plan.planner import MOST_KEYS
 from routing.process import no_search_for_cycles
 from routing.rules.network import EstateNetwork
-from routing.rules.pathing import EXPIRED, REQUESTED, FirstHop, PathSender
+from routing.rules.pathing import EXPIRED, REQUESTED, KeptMessage, PathSender
 from routing.rules.timeline import TimeInterval
 from routing.tables.encoded_texts import MappedTexts, split_words
 from routing.terms import MSDB
@@ -78,10 +78,7 @@ class PathNumbers:
         self._unlimited, self._most_hops = GrowingColumn(whole), GrowingColumn(whole)
         # The timeline of each key with a smaller number of hops left.
         self._limited = GrowingColumn(whole)
-        self.expired, self.requested, self.requested_in_msdb = (
-            pyarrow.array([self._add_first_hop(first, place, in_msdb) for place in scan.decisions.scopes], whole)
-            for first, in_msdb in ((EXPIRED, False), (REQUESTED, False), (REQUESTED, True))
-        )
+        self._kept: dict[tuple[KeptMessage, bool], pyarrow.Array] = {}
 
     def find(
         self, keys: PathKeys, at: pyarrow.Array, conversations: pyarrow.Array, hops: pyarrow.Array | None
@@ -175,11 +172,19 @@ class PathNumbers:
         if waiting is not None:
             yield waiting
 
-    def _add_first_hop(self, first: FirstHop, place: tuple[str, str], in_msdb: bool) -> int:
-        """Number the path of messages from a scope that their own instance keeps or drops."""
-        instance, database = place
-        scope = MSDB if in_msdb or database == FROM_NETWORK else database
-        return self._store.number_first_hop(first, instance, scope)
+    def kept(self, message: KeptMessage, *, in_msdb: bool = False) -> pyarrow.Array:
+        """Return for each scope the path of messages that their own instance keeps or drops."""
+        import pyarrow
+
+        with self._lock:
+            if (message, in_msdb) not in self._kept:
+                paths = (
+                    message.path(instance, MSDB if in_msdb or database == FROM_NETWORK else database)
+                    for instance, database in self._scan.decisions.scopes
+                )
+                numbers = [self._store.number(path, None, None) for path in paths]
+                self._kept[message, in_msdb] = pyarrow.array(numbers, pyarrow.int64())
+            return self._kept[message, in_msdb]
 
 
 class PathFinder:
@@ -199,10 +204,10 @@ class PathFinder:
         numbers = paths.find(self._key(keyed), rows["at"], rows["conversation_id"], hops)
         if requested is not None:
             in_scope, in_msdb = requested
-            numbers = pc.if_else(in_msdb, paths.requested_in_msdb.take(keyed.scopes), numbers)
-            numbers = pc.if_else(in_scope, paths.requested.take(keyed.scopes), numbers)
+            numbers = pc.if_else(in_msdb, paths.kept(REQUESTED, in_msdb=True).take(keyed.scopes), numbers)
+            numbers = pc.if_else(in_scope, paths.kept(REQUESTED).take(keyed.scopes), numbers)
         if keyed.is_expired is not None:
-            numbers = pc.if_else(keyed.is_expired, paths.expired.take(keyed.scopes), numbers)
+            numbers = pc.if_else(keyed.is_expired, paths.kept(EXPIRED).take(keyed.scopes), numbers)
         return numbers
 
     def _key(self, keyed: KeyedBatch) -> PathKeys:

@@ -27,12 +27,10 @@ from routing.plan.checked_inputs import check_inputs, network_of, survey_dialogs
 from routing.plan.planner import MOST_KEYS
 from routing.rules.network import ServiceAddress
 from routing.rules.pathing import (
-    FirstHop,
     HopRow,
     PathRow,
     PathSender,
     PathWithReturn,
-    end_at_first_hop,
     path_row,
     reads_address,
 )
@@ -69,25 +67,20 @@ class NumberedPaths:
         self._paths = InternedRows(_PATH_TEXTS, {**flags, _HOPS: pyarrow.list_(pyarrow.int32())})
         self._hops = InternedRows(_HOP_TEXTS, {_STEP: pyarrow.int32()})
 
-    def number(self, path: PathWithReturn, sender: PathSender, to: ServiceAddress) -> int:
+    def number(self, path: PathWithReturn, sender: PathSender | None, to: ServiceAddress | None) -> int:
         """Return the number of a path. Paths with the same row in the table share it."""
-        return self._number_path(path_row(path), reads_address(path.there))
+        row, reads = path_row(path), reads_address(path.there)
 
-    def number_first_hop(self, first: FirstHop, instance: str, scope: str) -> int:
-        """Return the number of the path of messages that their own instance keeps or drops."""
-        return self._number_path(end_at_first_hop(first, instance, scope), False)
-
-    def columns(self) -> tuple[InternedColumns, InternedColumns]:
-        """Return the columns of all paths so far, and those of the hops that paths list by their numbers."""
-        with self.lock:
-            return self._paths.columns(), self._hops.columns()
-
-    def _number_path(self, row: PathRow, reads: bool) -> int:
         def values() -> TableRow:
             hops = [self._hops.number(hop, hop._asdict) for hop in row.hops]
             return {**row._asdict(), _HOPS: hops, _READS: reads}
 
         return self._paths.number((row, reads), values)
+
+    def columns(self) -> tuple[InternedColumns, InternedColumns]:
+        """Return the columns of all paths so far, and those of the hops that paths list by their numbers."""
+        with self.lock:
+            return self._paths.columns(), self._hops.columns()
 
 
 class BatchTracer:
