@@ -19,7 +19,7 @@ from routing.engines.arrow.asking_messages import AskingRows, kinds_of_rows
 from routing.engines.arrow.decisions import DecisionColumns, KeyNumbers
 from routing.engines.arrow.message_keys import MessageRows
 from routing.engines.arrow.open_requests import FoundRequests, first_of_each
-from routing.engines.arrow.resolved_batches import KeyedBatch, RejectedRows
+from routing.engines.arrow.resolved_batches import KeyedBatch, MessageScan, RejectedRows
 from routing.engines.arrow.text_numbers import same_for_all
 from routing.plan.checked_inputs import check_inputs, survey_dialogs
 from routing.schemas import MESSAGES
@@ -84,7 +84,7 @@ def test_names_of_resolved_messages_are_not_decoded(tmp_path: Path) -> None:
     messages = MessageRows.of(opened.pop("messages"), None)
     checked = check_inputs(read_settings(opened), opened["dialogs"], survey_dialogs(opened["dialogs"]))
     with _counted_memory() as memory:
-        tables = RejectedRows(messages, checked, "run").tables()
+        tables = RejectedRows(MessageScan.of(messages, None, checked), "run").tables()
         assert [rows["message_id"].to_pylist() for rows in tables] == [[f"m{MANY}"]]
     assert memory.max_memory() < MANY * len(LONG) / 10
 

@@ -24,9 +24,9 @@ from routing.engines.arrow.changed_rows import (
     PartingPaths,
     differ,
 )
-from routing.engines.arrow.compared_paths import HOP, ComparedPaths, SidePaths
+from routing.engines.arrow.compared_paths import ComparedPaths, SidePaths
 from routing.engines.arrow.decisions import DecisionColumns
-from routing.engines.arrow.interned_rows import GrowingColumn, InternedColumns, InternedRows, number_words
+from routing.engines.arrow.interned_rows import GrowingColumn, InternedRows, number_words
 from routing.engines.arrow.message_keys import ChosenRows
 from routing.engines.arrow.path_numbers import PathFinder, PathNumbers
 from routing.engines.arrow.resolved_batches import (
@@ -40,8 +40,8 @@ from routing.engines.arrow.resolved_batches import (
     find_decisions,
     find_reasons,
 )
-from routing.engines.arrow.text_numbers import TextColumn, WordReader, first_of
-from routing.result_schemas import DECIDED, KEY_CHANGES, SIDES
+from routing.engines.arrow.text_numbers import first_of, map_words
+from routing.result_schemas import DECIDED, ENDING, KEY_CHANGES, SIDES
 from routing.rules.network import EstateNetwork
 from routing.schemas import ColumnKind
 from routing.tables.arrow_forms import leading_addresses
@@ -190,7 +190,7 @@ class ComparedDecisions:
             first, count = len(numbers), len(decided.reads_address)
             if first < count:
                 texts = [decided.texts[name] for name in DECIDED]
-                columns = [plain_values(words.take(places[first:count])) for words, places in texts]
+                columns = [plain_values(text[first:count]) for text in texts]
                 for values in zip(*columns, decided.reads_address[first:count].to_pylist(), strict=True):
                     numbers.add(self._number(values))
             return numbers.array()
@@ -201,7 +201,7 @@ class ComparedDecisions:
         with self._lock:
             return number_words(texts, lambda codes: self._number((REJECTED, codes, *nothing, False)))
 
-    def columns(self) -> InternedColumns:
+    def columns(self) -> dict[str, pyarrow.Array]:
         """Return the columns of all values so far: texts, `READS_ADDRESS` and `ENDS_OF_DECISIONS`."""
         with self._lock:
             return self._rows.columns()
@@ -241,16 +241,13 @@ class ComparedMessages:
         columns: dict[str, pyarrow.ChunkedArray] = {name: groups[name] for name in GROUPED}
         columns["database_name"] = pc.if_else(pc.equal(database, ""), None, database)
         for side in SIDES:
-            for of_side, texts in (("decision", decisions.texts), ("end", endings.texts)):
+            for of_side, texts, names in (("decision", decisions, DECIDED), ("end", endings, ENDING)):
                 numbers = groups[f"{of_side}_{side}"]
-                for name, (words, of_numbers) in texts.items():
-                    columns[f"{name}_{side}"] = words.take(of_numbers.take(numbers))
+                columns |= {f"{name}_{side}": texts[name].take(numbers).cast(pyarrow.string()) for name in names}
             in_names = groups[f"address_{side}"]
             columns[f"address_{side}"] = pc.coalesce(in_names, columns[f"address_{side}"])
-        columns |= {
-            name: words.take(numbers.take(groups["place"])) for name, (words, numbers) in hops.texts.items()
-        }
-        columns |= {"hop": hops.others[HOP].take(groups["place"]), "messages": groups["messages"]}
+        columns |= {name: column.take(groups["place"]) for name, column in hops.items()}
+        columns["messages"] = groups["messages"]
         shape = arrow_schema(KEY_CHANGES.optional())
         return pyarrow.table({field.name: columns[field.name].cast(field.type) for field in shape})
 
@@ -259,7 +256,7 @@ class BatchComparer:
     """Compares one batch at a time, for one thread."""
 
     def __init__(self, compared: ComparedMessages) -> None:
-        self._compared, self._addresses = compared, WordReader(leading_addresses)
+        self._compared, self._addresses = compared, map_words(leading_addresses)
         self._before, self._after = (
             _SideBatches(place, side, compared) for place, side in enumerate((compared.before, compared.after))
         )
@@ -317,18 +314,17 @@ class BatchComparer:
         self,
         batch: pyarrow.RecordBatch,
         changed: pyarrow.Array,
-        compared_columns: InternedColumns,
+        compared_columns: Mapping[str, pyarrow.Array],
         numbers: pyarrow.Array,
     ) -> DecidedRows:
         """Return a side's decisions for some messages of a batch, given their numbers."""
         import pyarrow.compute as pc
 
-        texts = {name: column.take(numbers) for name, column in compared_columns.texts.items()}
-        reads = compared_columns.others[READS_ADDRESS].take(numbers)
+        texts = {name: compared_columns[name].take(numbers) for name in DECIDED}
+        reads = compared_columns[READS_ADDRESS].take(numbers)
         if not reads.true_count:
             return DecidedRows(numbers, texts, None)
-        words, places = self._addresses.read(batch["to_service_name"].take(changed))
-        in_names = TextColumn(words, pc.if_else(reads, places, None))
+        in_names = pc.if_else(reads, self._addresses.of(batch["to_service_name"].take(changed)), None)
         return DecidedRows(numbers, {**texts, "address": first_of([in_names, texts["address"]])}, in_names)
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.engines.arrow.compared_paths import HOP, WORDS, ComparedPaths
-from routing.engines.arrow.interned_rows import InternedColumns
 from routing.engines.arrow.message_keys import NUMBERED, texts_of
-from routing.engines.arrow.text_numbers import TextColumn, used_words
+from routing.engines.arrow.text_numbers import used_words
 from routing.result_schemas import DECIDED, ENDS, EXAMPLES, MESSAGE_CHANGES, SIDES
 from routing.schemas import ColumnKind
 from routing.tables.arrow_rows import arrow_schema, arrow_type, find_undecodable, plain_values, with_readable_texts
@@ -38,8 +37,8 @@ class DecidedRows(NamedTuple):
     """
 
     numbers: pyarrow.Array
-    texts: Mapping[str, TextColumn]
-    in_names: TextColumn | None
+    texts: Mapping[str, pyarrow.Array]
+    in_names: pyarrow.Array | None
 
 
 class PartingPaths(NamedTuple):
@@ -50,7 +49,7 @@ class PartingPaths(NamedTuple):
     their positions on the path.
     """
 
-    texts: Mapping[str, TextColumn]
+    texts: Mapping[str, pyarrow.Array]
     ends: list[pyarrow.Array]
     words: list[pyarrow.Array]
     most_words: int
@@ -65,12 +64,13 @@ class PartingPaths(NamedTuple):
         texts = {
             f"{name}_{word}": column.take(end)
             for word, end in zip(SIDES, ends, strict=True)
-            for name, column in endings.texts.items()
+            for name, column in endings.items()
+            if name != WORDS
         }
-        hops, all_words = paths.hops(), endings.others[WORDS]
-        texts |= {name: column.take(places) for name, column in hops.texts.items()}
+        hops, all_words = paths.hops(), endings[WORDS]
+        texts |= {name: column.take(places) for name, column in hops.items() if name != HOP}
         words = [all_words.take(end) for end in ends]
-        return cls(texts, ends, words, len(all_words), places, hops.others[HOP].take(places))
+        return cls(texts, ends, words, len(all_words), places, hops[HOP].take(places))
 
 
 def differ(before: DecidedRows, after: DecidedRows) -> pyarrow.Array:
@@ -80,7 +80,7 @@ def differ(before: DecidedRows, after: DecidedRows) -> pyarrow.Array:
 
     differs: Any = pyarrow.repeat(pyarrow.scalar(False), len(before.numbers))
     for name in DECIDED:
-        old, new = (rows.texts[name].array().cast(pyarrow.string()) for rows in (before, after))
+        old, new = (rows.texts[name].cast(pyarrow.string()) for rows in (before, after))
         is_other = pc.fill_null(pc.not_equal(old, new), fill_value=False)
         differs = pc.or_(differs, pc.or_(is_other, pc.not_equal(old.is_valid(), new.is_valid())))
     return differs
@@ -94,7 +94,7 @@ class ChangedRows:
     places: pyarrow.Array
     decided_rows: list[DecidedRows]
     paths: PartingPaths
-    compared_columns: InternedColumns
+    compared_columns: Mapping[str, pyarrow.Array]
 
     def table(self, chosen: pyarrow.Array | None = None) -> pyarrow.Table:
         """Return the chosen messages, or all, in the columns of `MESSAGE_CHANGES` with texts as dictionaries."""
@@ -106,7 +106,7 @@ class ChangedRows:
         rows = self.batch.take(some(self.places))
         columns: dict[str, pyarrow.Array] = {name: rows[name] for name in ("message_id", "is_initiator")}
         columns["conversation_id"] = rows[AS_READ]
-        columns |= {name: _readable(used_words(texts_of(rows, name))).array() for name in NUMBERED}
+        columns |= {name: _readable(used_words(texts_of(rows, name))) for name in NUMBERED}
         has_number = "message_sequence_number" in rows.schema.names
         columns["message_sequence_number"] = (
             rows["message_sequence_number"] if has_number else pyarrow.nulls(len(rows), pyarrow.int64())
@@ -118,7 +118,7 @@ class ChangedRows:
             for name, column in rows_of_side.texts.items()
         }
         for name, column in {**texts, **self.paths.texts}.items():
-            columns[name] = used_words(TextColumn(column.words, some(column.places)).array()).array()
+            columns[name] = used_words(some(column))
         columns["hop"] = some(self.paths.hops)
         return with_readable_texts(pyarrow.table({name: columns[name] for name in MESSAGE_CHANGES.names}))
 
@@ -132,7 +132,7 @@ class ChangedRows:
         no_numbers = pyarrow.nulls(len(self.places), pyarrow.int32())
         for side, rows_of_side, end in zip(SIDES, self.decided_rows, self.paths.ends, strict=True):
             in_names = rows_of_side.in_names
-            numbers[f"address_{side}"] = no_numbers if in_names is None else in_names.places
+            numbers[f"address_{side}"] = no_numbers if in_names is None else in_names.indices
             numbers |= {f"decision_{side}": rows_of_side.numbers, f"end_{side}": end}
         numbers["place"] = self.paths.places
         names = list(numbers)
@@ -142,11 +142,11 @@ class ChangedRows:
         columns: dict[str, pyarrow.Array] = {name: grouped[name] for name in _NUMBERS}
         rows = self.places.take(first)
         for name in GROUPED:
-            columns[name] = _readable(used_words(texts_of(self.batch, name).take(rows))).array()
+            columns[name] = _readable(used_words(texts_of(self.batch, name).take(rows)))
         for side, rows_of_side in zip(SIDES, self.decided_rows, strict=True):
             in_names = rows_of_side.in_names
             columns[f"address_{side}"] = (
-                pyarrow.nulls(len(first), pyarrow.string()) if in_names is None else in_names.take(first).array()
+                pyarrow.nulls(len(first), pyarrow.string()) if in_names is None else in_names.take(first)
             )
         texts = {name: columns[name].cast(pyarrow.string()) for name in GROUP_TEXTS}
         return pyarrow.table(
@@ -158,7 +158,7 @@ class ChangedRows:
         import pyarrow
         import pyarrow.compute as pc
 
-        first_ends = self.compared_columns.others[ENDS_OF_DECISIONS]
+        first_ends = self.compared_columns[ENDS_OF_DECISIONS]
         most = max(len(first_ends), self.paths.most_words)
         code: Any = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(self.places))
         for column in (
@@ -207,11 +207,11 @@ class ChangedRows:
         return pc.fill_null(of_words.take(numbers.take(self.places)), 0)
 
 
-def _readable(column: TextColumn) -> TextColumn:
+def _readable(column: pyarrow.Array) -> pyarrow.Array:
     r"""Return a column with valid UTF-8 only: each undecodable byte is written as ``\xNN``."""
     import pyarrow
 
-    if find_undecodable(column.words) is None:
+    if find_undecodable(column.dictionary) is None:
         return column
-    coded = pyarrow.array(plain_values(column.words), pyarrow.string()).dictionary_encode()
-    return TextColumn(coded.dictionary, coded.indices.take(column.places))
+    words = pyarrow.array(plain_values(column.dictionary), pyarrow.string())
+    return words.dictionary_encode().take(column.indices)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from routing.engines.arrow.interned_rows import (
     GrowingColumn,
-    InternedColumns,
     InternedRows,
     PairNumbering,
     number_words,
@@ -66,9 +65,9 @@ class ComparedPaths:
     def ends_of(self, path_numbers: pyarrow.Array) -> pyarrow.Array:
         """Return the numbers of the endings of paths."""
         with self.lock:
-            return self._paths.columns().others[_ENDING].take(path_numbers)
+            return self._paths.columns()[_ENDING].take(path_numbers)
 
-    def endings(self) -> InternedColumns:
+    def endings(self) -> dict[str, pyarrow.Array]:
         """Return the columns of `ENDING` of all endings so far, and numbers of ending and reason (`WORDS`)."""
         with self.lock:
             return self._endings.columns()
@@ -86,7 +85,7 @@ class ComparedPaths:
                     )
             return self._place_of.array().take(pairs)
 
-    def hops(self) -> InternedColumns:
+    def hops(self) -> dict[str, pyarrow.Array]:
         """Return the columns of `CHANGED_HOP` of the places of all hops so far, in the order of their numbers."""
         with self.lock:
             return self._places.columns()
@@ -128,9 +127,9 @@ class SidePaths:
     def shared(self) -> pyarrow.Array:
         """Map this side's numbers of paths to the numbers that both sides share."""
         with self.lock:
-            return self._rows.columns().others[_SHARED]
+            return self._rows.columns()[_SHARED]
 
     def may_differ(self) -> pyarrow.Array:
         """Return for each number whether messages may take a different path on the other side."""
         with self.lock:
-            return self._rows.columns().others[_MAY_DIFFER]
+            return self._rows.columns()[_MAY_DIFFER]

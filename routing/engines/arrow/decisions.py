@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from routing.engines.arrow.interned_rows import GrowingColumn, InternedRows, PairNumbering
-from routing.engines.arrow.text_numbers import TextColumn, TextNumbers
+from routing.engines.arrow.text_numbers import TextNumbers
 from routing.plan.checked_inputs import CheckedInputs, GrowingEstate
 from routing.plan.key_rows import CHOICE, FROM_NETWORK, Choice, KeyDecider
 from routing.process import no_search_for_cycles
@@ -46,12 +46,12 @@ class KeyNumbers(NamedTuple):
 class DecisionColumns(NamedTuple):
     """The columns of decisions, in the order of their numbers.
 
-    ``texts`` has each text column of `VERDICT_COLUMNS`. ``out_of_hops`` is the number of the decision for a
-    message without hops left, and ``requested`` for a message that waits in msdb for a route. Both are null if
-    this cannot happen.
+    ``texts`` has each text column of `VERDICT_COLUMNS` as a dictionary array. ``out_of_hops`` is the number of the
+    decision for a message without hops left, and ``requested`` for a message that waits in msdb for a route. Both
+    are null if this cannot happen.
     """
 
-    texts: Mapping[str, TextColumn]
+    texts: Mapping[str, pyarrow.Array]
     matching_step: pyarrow.Array
     alternatives: pyarrow.Array
     asks: pyarrow.Array
@@ -177,12 +177,12 @@ class DecisionTable:
     def decided(self) -> DecisionColumns:
         """Return the columns of all decisions so far."""
         with self._lock:
-            texts, others = self._decisions.columns()
+            columns = self._decisions.columns()
         return DecisionColumns(
-            texts,
-            others[_NUMBER],
-            others[_ALTERNATIVES],
-            *(others[name] for name in ("asks", "asks_msdb", "reads_address", "out_of_hops", "requested")),
+            {name: columns[name] for name in _TEXTS},
+            columns[_NUMBER],
+            columns[_ALTERNATIVES],
+            *(columns[name] for name in ("asks", "asks_msdb", "reads_address", "out_of_hops", "requested")),
         )
 
     def _decide_new(self) -> None:

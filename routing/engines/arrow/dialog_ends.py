@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routing.engines.arrow.text_numbers import NONE, TextColumn, TextNumbers
+from routing.engines.arrow.text_numbers import NONE, TextNumbers
 from routing.plan.checked_inputs import filter_for_decisions
 from routing.schemas import KEYS
 from routing.tables.arrow_forms import fold_texts, read_brokers
@@ -31,11 +31,11 @@ _FEW_ENDS = 4
 class FoundDialogs(NamedTuple):
     """The facts of messages' dialogs at the time of the messages.
 
-    ``brokers`` has the broker instances that the dialogs name. ``numbers`` has their numbers, or `NONE` for none.
-    ``is_expired`` is None if no dialog ends.
+    ``brokers`` is a dictionary array of the broker instances that the dialogs name. ``numbers`` has their numbers,
+    or `NONE` for none. ``is_expired`` is None if no dialog ends.
     """
 
-    brokers: TextColumn
+    brokers: pyarrow.Array
     numbers: pyarrow.Array
     is_expired: pyarrow.Array | None
 
@@ -69,7 +69,7 @@ class JoinedDialogs:
         words, places = split_words(named.cast(pyarrow.string()))
         numbers = pc.fill_null(self.numbers.number_brokers(words).take(places), NONE)
         is_expired = pc.fill_null(pc.less_equal(lifetime, batch["at"]), fill_value=False)
-        return FoundDialogs(TextColumn(words, places), numbers, is_expired)
+        return FoundDialogs(pyarrow.DictionaryArray.from_arrays(places, words), numbers, is_expired)
 
 
 @dataclass(frozen=True)
@@ -170,6 +170,7 @@ class DialogEnds:
 
     def find(self, batch: pyarrow.RecordBatch, instances: pyarrow.Array, databases: pyarrow.Array) -> FoundDialogs:
         """Find the dialogs of a batch of messages, given the numbers of their instances and databases."""
+        import pyarrow
         import pyarrow.compute as pc
 
         conversations, at = batch[_PLACE], batch["at"]
@@ -181,7 +182,8 @@ class DialogEnds:
         numbers, is_expired = pc.fill_null(self.broker_numbers.take(brokers), NONE), None
         if self.may_end:
             is_expired = pc.fill_null(pc.less_equal(self.lifetime.take(places), at), fill_value=False)
-        return FoundDialogs(TextColumn(self.brokers, brokers), numbers, is_expired)
+        named = pyarrow.DictionaryArray.from_arrays(brokers, self.brokers)
+        return FoundDialogs(named, numbers, is_expired)
 
     def _places_of(self, codes: pyarrow.Array, conversations: pyarrow.Array) -> pyarrow.Array:
         """Return the places of the endpoints with some codes, or null."""

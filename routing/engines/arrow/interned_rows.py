@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from routing.engines.arrow.text_numbers import TextColumn
 from routing.terms import ReadRow
 
 if TYPE_CHECKING:
@@ -99,16 +98,11 @@ class WordColumn:
             self.words.add(word)
         self.numbers.add(number)
 
-    def array(self) -> TextColumn:
-        """Return all texts."""
-        return TextColumn(self.words.array(), self.numbers.array())
+    def array(self) -> pyarrow.Array:
+        """Return all texts as a dictionary array."""
+        import pyarrow
 
-
-class InternedColumns(NamedTuple):
-    """The columns of interned rows, in the order of their numbers."""
-
-    texts: Mapping[str, TextColumn]
-    others: Mapping[str, pyarrow.Array]
+        return pyarrow.DictionaryArray.from_arrays(self.numbers.array(), self.words.array(), safe=False)
 
 
 class InternedRows:
@@ -116,8 +110,8 @@ class InternedRows:
 
     def __init__(self, texts: Iterable[str], other_types: Mapping[str, pyarrow.DataType]) -> None:
         """Start without rows. ``other_types`` has the types of the columns other than texts."""
-        self._texts = {name: WordColumn.empty() for name in texts}
-        self._others = {name: GrowingColumn(kind) for name, kind in other_types.items()}
+        self._columns: dict[str, WordColumn | GrowingColumn] = {name: WordColumn.empty() for name in texts}
+        self._columns |= {name: GrowingColumn(kind) for name, kind in other_types.items()}
         self._numbers: dict[Hashable, int] = {}
         self._rows = 0
 
@@ -128,10 +122,8 @@ class InternedRows:
     def add(self, values: ReadRow, key: Hashable | None = None) -> int:
         """Append a row, remember its key and return its number."""
         number, self._rows = self._rows, self._rows + 1
-        for name, column in self._texts.items():
+        for name, column in self._columns.items():
             column.add(values.get(name))
-        for name, other_column in self._others.items():
-            other_column.add(values.get(name))
         if key is not None:
             self._numbers[key] = number
         return number
@@ -141,12 +133,9 @@ class InternedRows:
         number = self._numbers.get(key)
         return self.add(values(), key) if number is None else number
 
-    def columns(self) -> InternedColumns:
-        """Return the columns of all rows so far."""
-        return InternedColumns(
-            {name: column.array() for name, column in self._texts.items()},
-            {name: column.array() for name, column in self._others.items()},
-        )
+    def columns(self) -> dict[str, pyarrow.Array]:
+        """Return the columns of all rows so far by name, texts as dictionary arrays."""
+        return {name: column.array() for name, column in self._columns.items()}
 
 
 def number_words(texts: pyarrow.Array, number: Callable[[str], int]) -> pyarrow.Array:

@@ -18,11 +18,11 @@ from routing.engines.arrow.text_numbers import (
     NONE,
     OTHER,
     ServiceNumbers,
-    TextColumn,
     TextNumbers,
-    WordReader,
     first_of,
+    map_words,
     same_for_all,
+    spread,
 )
 from routing.plan.checked_inputs import CheckedInputs
 from routing.schemas import MESSAGES, REJECTED_MESSAGES, RESOLVED_ROUTES, ColumnKind
@@ -94,15 +94,16 @@ class MessageScan:
 class KeyedBatch(NamedTuple):
     """The accepted messages of a batch, with the numbers of the values that decide them.
 
-    ``named`` and ``of_dialogs`` have the broker instances that messages and their dialogs name. ``is_expired`` is
+    ``named`` and ``of_dialogs`` have the broker instances that messages and their dialogs name, as dictionary
+    arrays. ``is_expired`` is
     None if no dialog ends.
     """
 
     rows: pyarrow.RecordBatch
     keys: KeyNumbers
     decisions: pyarrow.Array
-    named: TextColumn
-    of_dialogs: TextColumn | None
+    named: pyarrow.Array
+    of_dialogs: pyarrow.Array | None
     is_expired: pyarrow.Array | None
 
     @property
@@ -149,9 +150,9 @@ class BatchResolver:
         self._scan, numbers = scan, scan.numbers
         self._places = MessagePlaces(scan)
         self._services, self._brokers = MappedTexts(numbers.services.number), MappedTexts(numbers.number_brokers)
-        self._named = WordReader(read_brokers)
-        self._texts = {name: WordReader(_empty_as_null) for name in NUMBERED}
-        self._addresses = WordReader(leading_addresses)
+        self._named = map_words(read_brokers)
+        self._texts = {name: map_words(_empty_as_null) for name in NUMBERED}
+        self._addresses = map_words(leading_addresses)
 
     def key(self, batch: pyarrow.RecordBatch) -> KeyedBatch:
         """Drop the rejected rows and decide the others, except for their requests for routes."""
@@ -173,7 +174,7 @@ class BatchResolver:
         keys = KeyNumbers(scopes, services, brokers, batch["is_initiator"])
         timelines = scan.decisions.find(keys)
         decisions = scan.decisions.choose(timelines, batch["at"], batch["conversation_id"])
-        return KeyedBatch(batch, keys, decisions, self._named.read(named_brokers), of_dialogs, is_expired)
+        return KeyedBatch(batch, keys, decisions, self._named.of(named_brokers), of_dialogs, is_expired)
 
     def own_columns(self, rows: pyarrow.RecordBatch) -> dict[str, pyarrow.Array]:
         """Return the columns that outputs copy from the messages."""
@@ -185,7 +186,7 @@ class BatchResolver:
 
     def read_texts(self, rows: pyarrow.RecordBatch, name: str) -> pyarrow.Array:
         """Return a column of `NUMBERED` as outputs have it, with empty text as null."""
-        return self._texts[name].read(texts_of(rows, name)).array()
+        return self._texts[name].of(texts_of(rows, name))
 
     def resolve(self, keyed: KeyedBatch, requests: FoundRequests | None, run_id: str) -> Iterator[pyarrow.Table]:
         """Yield the rows of ``resolved_routes`` of a batch in parts of limited size."""
@@ -196,20 +197,21 @@ class BatchResolver:
         requested = None if requests is None else requests.find(keyed, decided)
         decisions = find_decisions(keyed, decided, requested).dictionary_encode()
         columns = self.own_columns(rows)
-        columns["to_broker_instance"] = keyed.named.array()
-        texts = {name: column.spread(decisions) for name, column in decided.texts.items()}
+        columns["to_broker_instance"] = keyed.named
+        texts = {name: spread(column, decisions) for name, column in decided.texts.items()}
         broker_columns = [texts["broker_instance"], keyed.named]
         texts["broker_instance"] = first_of(
             broker_columns if keyed.of_dialogs is None else [*broker_columns, keyed.of_dialogs]
         )
         reads = decided.reads_address.take(decisions.dictionary)
         if pc.any(reads).as_py():
-            in_names = self._addresses.read(rows["to_service_name"])
-            only = pc.if_else(reads.take(decisions.indices), in_names.places, None)
-            texts["address"] = first_of([TextColumn(in_names.words, only), texts["address"]])
-        columns |= {name: column.array() for name, column in texts.items()}
+            in_names = self._addresses.of(rows["to_service_name"])
+            texts["address"] = first_of(
+                [pc.if_else(reads.take(decisions.indices), in_names, None), texts["address"]]
+            )
+        columns |= texts
         columns["matching_step"] = decided.matching_step.take(decisions.dictionary).take(decisions.indices)
-        columns["run_id"] = same_for_all(run_id, len(rows)).array()
+        columns["run_id"] = same_for_all(run_id, len(rows))
         columns["attempt"] = pyarrow.repeat(pyarrow.scalar(1, pyarrow.int32()), len(rows))
         alternatives = decided.alternatives.take(decisions.dictionary)
         yield from _with_alternatives(columns, alternatives, decisions.indices)

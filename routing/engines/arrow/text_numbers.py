@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from routing.plan.checked_inputs import CheckedInputs
 from routing.plan.key_rows import FROM_NETWORK
@@ -138,76 +138,50 @@ def _places_among(words: pyarrow.Array, texts: list[str]) -> pyarrow.Array:
     return pc.fill_null(pc.index_in(words, value_set=pyarrow.array(texts, pyarrow.string())), OTHER)
 
 
-# Text columns as distinct words and each row's place among them.
+# Text columns as dictionary arrays, whose words are distinct and not null.
 
 
-class TextColumn(NamedTuple):
-    """A text column: distinct ``words`` without null, and each row's place among them, or null without text."""
-
-    words: pyarrow.Array
-    places: pyarrow.Array
-
-    def array(self) -> pyarrow.Array:
-        """Return the column as a dictionary array."""
-        import pyarrow
-
-        return pyarrow.DictionaryArray.from_arrays(self.places.cast(pyarrow.int32()), self.words)
-
-    def take(self, rows: pyarrow.Array) -> TextColumn:
-        """Return some rows of the column."""
-        return TextColumn(self.words, self.places.take(rows))
-
-    def spread(self, rows: pyarrow.Array) -> TextColumn:
-        """Return some rows, given as a dictionary array of their numbers, with only the words that they use."""
-        local = self.places.take(rows.dictionary).dictionary_encode()
-        return TextColumn(self.words.take(local.dictionary), local.indices.take(rows.indices))
+def map_words(function: Callable[[pyarrow.Array], pyarrow.Array]) -> MappedTexts:
+    """Return the results of a function of texts, which returns texts or nulls, for each batch of a column."""
+    return MappedTexts(lambda words: function(words).dictionary_encode())
 
 
-class WordReader:
-    """Applies a function to the distinct words of each batch of a column.
-
-    The function takes an array of texts and returns texts or nulls of the same length.
-    """
-
-    def __init__(self, function: Callable[[pyarrow.Array], pyarrow.Array]) -> None:
-        self._mapped = MappedTexts(lambda words: function(words).dictionary_encode())
-
-    def read(self, column: pyarrow.Array) -> TextColumn:
-        """Apply the function to a part of the column."""
-        coded = self._mapped.of(column)
-        return TextColumn(coded.dictionary, coded.indices)
-
-
-def used_words(column: pyarrow.Array) -> TextColumn:
+def used_words(column: pyarrow.Array) -> pyarrow.Array:
     """Return a text column with only the words that its rows use."""
     words, places = split_words(column)
     used = places.dictionary_encode()
     # Null is among the words of a column without values.
-    coded = words.take(used.dictionary).dictionary_encode()
-    return TextColumn(coded.dictionary, coded.indices.take(used.indices))
+    return words.take(used.dictionary).dictionary_encode().take(used.indices)
 
 
-def first_of(columns: Sequence[TextColumn]) -> TextColumn:
+def spread(column: pyarrow.Array, rows: pyarrow.Array) -> pyarrow.Array:
+    """Return some rows, given as a dictionary array of their numbers, with only the words that they use."""
+    import pyarrow
+
+    used = column.indices.take(rows.dictionary).dictionary_encode()
+    words = column.dictionary.take(used.dictionary)
+    return pyarrow.DictionaryArray.from_arrays(used.indices.take(rows.indices), words)
+
+
+def first_of(columns: Sequence[pyarrow.Array]) -> pyarrow.Array:
     """Return each row's text from the first column that has one."""
     import pyarrow
     import pyarrow.compute as pc
 
     shifted, before = [], 0
     for column in columns:
-        shifted.append(pc.add(column.places.cast(pyarrow.int64()), before))
-        before += len(column.words)
-    places = reduce(pc.coalesce, shifted)
-    used = places.dictionary_encode()
-    words = pyarrow.concat_arrays([column.words for column in columns]).take(used.dictionary)
-    coded = words.dictionary_encode()
-    return TextColumn(coded.dictionary, coded.indices.take(used.indices))
+        shifted.append(pc.add(column.indices.cast(pyarrow.int64()), before))
+        before += len(column.dictionary)
+    used = reduce(pc.coalesce, shifted).dictionary_encode()
+    words = pyarrow.concat_arrays([column.dictionary for column in columns]).take(used.dictionary)
+    return words.dictionary_encode().take(used.indices)
 
 
-def same_for_all(word: str, rows: int) -> TextColumn:
+def same_for_all(word: str, rows: int) -> pyarrow.Array:
     """Return a column with the same text in all rows."""
     import pyarrow
 
-    return TextColumn(pyarrow.array([word]), pyarrow.repeat(pyarrow.scalar(0, pyarrow.int32()), rows))
+    return pyarrow.DictionaryArray.from_arrays(pyarrow.repeat(pyarrow.scalar(0, pyarrow.int32()), rows), [word])
 
 
 def number_groups(rows: pyarrow.Table, names: Sequence[str]) -> pyarrow.Array:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from routing.engines.arrow.interned_rows import InternedColumns, InternedRows
+from routing.engines.arrow.interned_rows import InternedRows
 from routing.engines.arrow.message_keys import MessageRows
 from routing.engines.arrow.open_requests import FoundRequests
 from routing.engines.arrow.path_numbers import PathFinder, PathNumbers
@@ -23,6 +23,7 @@ from routing.engines.arrow.resolved_batches import (
     find_all_requests,
     for_each_thread,
 )
+from routing.engines.arrow.text_numbers import spread
 from routing.plan.checked_inputs import check_inputs, network_of, survey_dialogs
 from routing.plan.planner import MOST_KEYS
 from routing.rules.network import ServiceAddress
@@ -77,7 +78,7 @@ class NumberedPaths:
 
         return self._paths.number((row, reads), values)
 
-    def columns(self) -> tuple[InternedColumns, InternedColumns]:
+    def columns(self) -> tuple[dict[str, pyarrow.Array], dict[str, pyarrow.Array]]:
         """Return the columns of all paths so far, and those of the hops that paths list by their numbers."""
         with self.lock:
             return self._paths.columns(), self._hops.columns()
@@ -109,10 +110,10 @@ class BatchTracer:
         # The columns of a path are copied once, and not for each message.
         coded = numbers.dictionary_encode()
         distinct = coded.dictionary
-        columns |= {name: column.spread(coded).array() for name, column in paths.texts.items()}
-        columns |= {name: paths.others[name].take(distinct).take(coded.indices) for name in _FLAGS}
-        reads = paths.others[_READS].take(distinct).take(coded.indices)
-        hops = paths.others[_HOPS].take(numbers)
+        columns |= {name: spread(paths[name], coded) for name in _PATH_TEXTS}
+        columns |= {name: paths[name].take(distinct).take(coded.indices) for name in _FLAGS}
+        reads = paths[_READS].take(distinct).take(coded.indices)
+        hops = paths[_HOPS].take(numbers)
         columns[_HOPS] = _hops_of(all_hops, hops)
         if reads.true_count:
             in_names = self._addresses.of(keyed.rows["to_service_name"])
@@ -120,14 +121,13 @@ class BatchTracer:
         return pyarrow.table([columns[name] for name in MESSAGE_PATHS.names], MESSAGE_PATHS.names)
 
 
-def _hops_of(all_hops: InternedColumns, hops: pyarrow.Array) -> pyarrow.Array:
+def _hops_of(all_hops: Mapping[str, pyarrow.Array], hops: pyarrow.Array) -> pyarrow.Array:
     """Convert lists of the numbers of hops to lists of hops."""
     import pyarrow
 
     numbers = hops.flatten()
-    columns: dict[str, pyarrow.Array] = {_STEP: all_hops.others[_STEP].take(numbers)}
-    columns |= {name: column.take(numbers).array() for name, column in all_hops.texts.items()}
-    hop_structs = pyarrow.StructArray.from_arrays([columns[name] for name in HopRow._fields], list(HopRow._fields))
+    columns = [all_hops[name].take(numbers) for name in HopRow._fields]
+    hop_structs = pyarrow.StructArray.from_arrays(columns, list(HopRow._fields))
     return pyarrow.ListArray.from_arrays(_offsets_of(hops), hop_structs)
 
 

@@ -352,7 +352,7 @@ class BucketedEpisodes:
                 if output_field.name in answers.column_names:
                     column = answers[output_field.name].combine_chunks().take(places[_PLACE].combine_chunks())
                 elif name in _SHARED:
-                    column = used_words(episodes[name].combine_chunks()).array()
+                    column = used_words(episodes[name].combine_chunks())
                 else:
                     column = episodes[name].combine_chunks().cast(output_field.type)
                 columns[output_field.name] = column
