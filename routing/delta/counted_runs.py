@@ -85,17 +85,17 @@ _LAST = RUNS.only(
 )
 
 
-def last_run(opener: TableOpener, runs: TableLocation, coming: str | None = None) -> LastRun | None:
-    """Return the last recorded run, or None without any.
+def last_run(opener: TableOpener, runs: TableLocation) -> LastRun | None:
+    """Return the last recorded run, or None without any. Raises OutputError as `read_last_run` does."""
+    return read_last_run(opener.find("output.runs", runs), runs)
+
+
+def read_last_run(opened: OpenedTable | None, runs: TableLocation, coming: str | None = None) -> LastRun | None:
+    """Return the last run in the opened table ``runs``, or None without any.
 
     Raises OutputError if a newer release wrote these tables, or if ``runs`` is another kind of table. Raises
     RecordedAlready if ``coming``, the id of the next run, is already recorded.
     """
-    return read_last_run(opener.find("output.runs", runs), runs, coming)
-
-
-def read_last_run(opened: OpenedTable | None, runs: TableLocation, coming: str | None = None) -> LastRun | None:
-    """Return the last run in the opened table ``runs``. Everything else is as in `last_run`."""
     if opened is None:
         return None
     if opened.version is None:

@@ -22,7 +22,7 @@ from routing.delta.data_files import DataFiles, RowSource
 from routing.delta.job_outputs import CommitMark, LastRun, OutputTables
 from routing.delta.local_tables import LocalTable, UnreadableTable, append_once, open_to_write
 from routing.delta.opening import OpenedTable, TableOpener, find_shape
-from routing.delta.spark_tables import ORDER_OF_RUNS, STATISTICS, order_since
+from routing.delta.spark_tables import STATISTICS, order_since
 from routing.delta.table_creation import creating, end_creation
 from routing.delta.table_details import check_writable, relative_path
 from routing.delta.table_log import TableLog
@@ -190,9 +190,8 @@ class DeltaTables(JobTables):
         from routing.tables import frames
 
         frame = frames.frame_of(self.spark, [row], schemas.RUNS)
-        order = spark_tables.order_since(spark_tables.ORDER_OF_RUNS, since)
         options = spark_tables.WriteOptions(
-            commit_mark.as_text(), adds=True, widens="runs" in self.lacking, turn=turn, order=order
+            commit_mark.as_text(), True, "runs" in self.lacking, turn=turn, order=order_since(since)
         )
         self._put("runs", frame, options)
         return self._is_recorded(commit_mark)
@@ -353,7 +352,7 @@ class LocalOutputs(JobTables):
             newest = self.open_logs(["runs"]).get("runs")
             known_version = -1 if newest is None else newest.version
             with creating(location, str(location)), self._believe_log("runs", commit_mark, known_version):
-                append_once(location, rows, commit_mark.as_text(), order_since(ORDER_OF_RUNS, since), turn)
+                append_once(location, rows, commit_mark.as_text(), order_since(since), turn)
         except Exception as error:
             raise self._failed("runs", error) from error
         self.lacking.discard("runs")

@@ -308,14 +308,12 @@ class LocalTable:
         added = DeltaSchema.from_arrow(arrow_schema(Schema(tuple(fields)).optional())).fields
         self.table.alter.add_columns(added, commit_properties=_only_next())
 
-    def commit(
-        self, rows: pyarrow.Table | pyarrow.RecordBatchReader, *, adds: bool, metadata: str | None = None
-    ) -> None:
-        """Append rows to the table or replace all its rows, with the commit's user metadata if there is any."""
+    def commit(self, rows: pyarrow.Table | pyarrow.RecordBatchReader, *, adds: bool) -> None:
+        """Append rows to the table or replace all its rows."""
         from deltalake import write_deltalake
 
         mode = "append" if adds else "overwrite"
-        write_deltalake(self.table, rows, mode=mode, commit_properties=_only_next(metadata))
+        write_deltalake(self.table, rows, mode=mode, commit_properties=_only_next())
 
 
 def open_to_write(location: TableLocation) -> LocalTable:

@@ -284,9 +284,9 @@ ORDER_OF_RUNS = "sbroute"
 """Delta's application id of the transactions by which runs take their turns."""
 
 
-def order_since(order: str, since: int | None) -> str:
+def order_since(since: int | None) -> str:
     """Return the application id for the turns of all runs, or of runs that continue from a version of ``runs``."""
-    return order if since is None else f"{order} since {since}"
+    return ORDER_OF_RUNS if since is None else f"{ORDER_OF_RUNS} since {since}"
 
 
 @dataclass(frozen=True)

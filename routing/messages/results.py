@@ -10,7 +10,7 @@ from routing.messages.dialog_hash import DialogHash
 from routing.messages.route_plan import TIMELINE, DecidedFrames, MessageSource, RequestSides, RoutePlan
 from routing.messages.validate import add_reasons
 from routing.plan.instance_plans import NAMES
-from routing.plan.key_rows import CHOICE, READS_ADDRESS
+from routing.plan.key_rows import CHOICE, KEY, READS_ADDRESS
 from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.tables import spark_forms
@@ -75,8 +75,8 @@ def _look_up_plan(keyed: DataFrame, decided: DecidedFrames, in_time: Column | No
     """Add the rows of their timelines to keyed rows: the one in force, or all without ``in_time``."""
     rows = side_of(decided.rows.withColumnRenamed("valid_from", "plan_from"), fits=fits)
     if decided.keys is None:
-        return look_up(keyed, rows, decided.key, in_time)
-    numbered = look_up(keyed, side_of(decided.keys, fits=fits), decided.key)
+        return look_up(keyed, rows, KEY, in_time)
+    numbered = look_up(keyed, side_of(decided.keys, fits=fits), KEY)
     return _look_up_timeline(numbered, rows.with_hint(), in_time)
 
 

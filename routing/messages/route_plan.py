@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from routing.messages import keying
 from routing.messages.dialog_hash import DialogHash
 from routing.messages.lookups import RunLookups
-from routing.plan.key_rows import DecidedKeys, KeyCounts, PlanUses
+from routing.plan.key_rows import KEY, DecidedKeys, KeyCounts, PlanUses
 from routing.run_context import ResolveOptions, RunContext
 from routing.schemas import ArrayOf, ColumnKind, Field, Schema
 from routing.tables import spark_forms
@@ -42,10 +42,9 @@ class DecidedFrames:
     """The decisions for keys as frames, and their approximate size in bytes.
 
     ``rows`` have the columns of a plan. In a large plan they have a timeline instead of a key, because many keys
-    may share one, and ``keys`` maps the columns of ``key`` to timelines.
+    may share one, and ``keys`` maps the columns of `key_rows.KEY` to timelines.
     """
 
-    key: tuple[str, ...]
     rows: DataFrame
     keys: DataFrame | None
     size: int
@@ -57,7 +56,7 @@ def as_frames(
 ) -> DecidedFrames:
     """Return the decisions for ``keys`` as frames. Large frames go to ``frame_cache`` instead of the driver."""
     numbers, timelines = decided.numbers, decided.timelines
-    of_key = [Field(name, _KINDS.get(name, ColumnKind.STRING)) for name in decided.key]
+    of_key = [Field(name, _KINDS.get(name, ColumnKind.STRING)) for name in KEY]
     of_times = [
         *(Field(name, ColumnKind.TIMESTAMP) for name in ("valid_from", "valid_to")),
         Field("choices", ArrayOf(decided.choice)),
@@ -65,18 +64,18 @@ def as_frames(
     if sum(len(timelines[number].rows) for number in numbers) <= frame_cache.limits.held_rows:
         size = sum(timelines[number].size for number in numbers)
         whole = frame_of_tuples(spark, _whole(keys, decided), Schema((*of_key, *of_times)))
-        return DecidedFrames(decided.key, whole, None, size, decided.uses)
+        return DecidedFrames(whole, None, size, decided.uses)
     size = _OF_A_KEY * len(numbers) + sum(timeline.size for timeline in timelines)
     rows = ((number, *row) for number, timeline in enumerate(timelines) for row in timeline.rows)
     timed = frame_cache.store(frame_of_tuples(spark, rows, Schema((_NUMBER, *of_times))))
-    numbered = ((*key, number) for key, number in zip(keys.rows(*decided.key), numbers, strict=True))
+    numbered = ((*key, number) for key, number in zip(keys.rows(*KEY), numbers, strict=True))
     named = frame_cache.store(frame_of_tuples(spark, numbered, Schema((*of_key, _NUMBER))))
-    return DecidedFrames(decided.key, timed, named, size, decided.uses)
+    return DecidedFrames(timed, named, size, decided.uses)
 
 
 def _whole(keys: TableColumns, decided: DecidedKeys) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a small plan."""
-    for key, number in zip(keys.rows(*decided.key), decided.numbers, strict=True):
+    for key, number in zip(keys.rows(*KEY), decided.numbers, strict=True):
         for row in decided.timelines[number].rows:
             yield (*key, *row)
 

@@ -138,10 +138,9 @@ class TimelineRows:
 class DecidedKeys:
     """The decisions for distinct keys: ``numbers`` are the places of their timelines, in the keys' order.
 
-    ``key`` are the key's columns, ``choice`` the fields of a choice.
+    ``choice`` has the fields of a choice.
     """
 
-    key: tuple[str, ...]
     choice: Schema
     numbers: Sequence[int]
     timelines: Sequence[TimelineRows]
@@ -174,7 +173,7 @@ def decide_keys(
         for name, database, service, broker, kind in keys.rows(*KEY):
             instance = instances[name]
             numbers.append(decider.decide_one(key_of(instance, database, service, broker, kind), instance))
-    return DecidedKeys(KEY, choice, numbers, decider.timelines, decider.uses)
+    return DecidedKeys(choice, numbers, decider.timelines, decider.uses)
 
 
 class KeyDecider:

@@ -33,17 +33,17 @@ T = TypeVar("T")
 # Input tables as columns of plain Python.
 
 
-def columns_of(table: Table, key: str, only: Only | None = None) -> TableColumns:
-    """Read the rows of table ``key`` whose columns have one of the values in ``only``, as columns.
+def columns_of(table: Table, key: str) -> TableColumns:
+    """Read the rows of table ``key`` as columns.
 
     Raises InputError naming every column that is missing or has a type that is not accepted (tables.md).
     """
     if is_frame(table):
-        from routing.tables.frames import collect, where_in
+        from routing.tables.frames import collect
         from routing.tables.spark_forms import conform
 
-        return collect(where_in(conform(table, key), only or {}))
-    return read_arrow(table, key, condition_of(table, only or {}))
+        return collect(conform(table, key))
+    return read_arrow(table, key)
 
 
 def read_each(tables: Mapping[str, Table], read: Callable[[str], T]) -> dict[str, T]:

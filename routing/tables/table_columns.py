@@ -213,14 +213,10 @@ def shape_of(table: Table, key: str) -> dict[str, str]:
     return shape
 
 
-def read_arrow(table: Any, key: str, condition: Any = None, names: Collection[str] | None = None) -> TableColumns:
-    """Return the rows of Arrow table ``key`` that meet a condition, in all or the named columns.
-
-    Raises InputError as `shape_of` does.
-    """
-    schema = TABLES[key] if names is None else TABLES[key].only(*names)
-    shape = {name: spelling for name, spelling in shape_of(table, key).items() if name in schema.names}
-    return columns_in(select_arrow(table, list(shape.values()), condition), schema, shape)
+def read_arrow(table: Any, key: str, condition: Any = None) -> TableColumns:
+    """Return the rows of Arrow table ``key`` that meet a condition. Raises InputError as `shape_of` does."""
+    shape = shape_of(table, key)
+    return columns_in(select_arrow(table, list(shape.values()), condition), TABLES[key], shape)
 
 
 def select_arrow(table: Any, names: Sequence[str], condition: Any = None) -> pyarrow.Table:

@@ -15,7 +15,6 @@ from routing.rules.estate import SqlInstance
 from routing.rules.network import EstateNetwork
 from routing.rules.rejecting import TEXTS, is_sound, rejections
 from routing.rules.resolving import (
-    DIALOG_COLUMNS,
     MATTERS,
     MESSAGE_COLUMNS,
     NO_DIALOG,
@@ -24,7 +23,6 @@ from routing.rules.resolving import (
     Verdict,
 )
 from routing.rules.timeline import moment_of
-from routing.schemas import KEYS
 from routing.tables.read_rows import columns_of, condition_of
 from routing.tables.row_faults import read_suspects, refuse_faults
 from routing.tables.table_columns import Only, Table, TableColumns, read_arrow, shape_of
@@ -35,7 +33,6 @@ from tests.reference.messages import as_written
 from tests.unit.rules import by_rules
 from tests.unit.rules.by_rules import micros
 
-_END = KEYS["dialogs"]
 _Row = tuple[Any, ...]
 _SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
 
@@ -125,15 +122,14 @@ def dialogs_of_table(dialogs: Table | None) -> KnownDialogs:
 
 
 def _read_mattering(dialogs: Table) -> Iterable[TableColumns]:
-    """Read the dialogs that may change a decision, in the few columns that say so."""
+    """Read the dialogs that may change a decision."""
     import pyarrow.compute as pc
 
     shape = shape_of(dialogs, "dialogs")
     conditions: list[Any] = [pc.field(shape[name]).is_valid() for name in MATTERS if name in shape]
     if not conditions:
         return ()
-    names = (*_END, *DIALOG_COLUMNS)
-    return iter([read_arrow(dialogs, "dialogs", reduce(operator.or_, conditions), names)])
+    return iter([read_arrow(dialogs, "dialogs", reduce(operator.or_, conditions))])
 
 
 class JudgedRow(NamedTuple):

@@ -20,7 +20,8 @@ from routing.cases.questions import DescribedMessage, Question, QuestionError, S
 from routing.delta.opening import TableOpener
 from routing.errors import InputError
 from routing.schemas import MESSAGES, OBSERVED_ROUTING, TABLES
-from routing.tables.read_rows import columns_of
+from routing.tables.read_rows import condition_of
+from routing.tables.table_columns import read_arrow
 from routing.views.explain.explaining import Explanation, explain
 from tests.crowded import BROKEN, NOON, OF_CONVERSATIONS, QUESTIONS, STATUSES, WRONG, crowded, handle
 from tests.estate_rows import ASK, STORE, conversation, database, instance, message, route, small_estate
@@ -275,7 +276,8 @@ def test_rows_without_an_instance_match_no_message() -> None:
     nowhere["routes"].append({**nowhere["routes"][0], "instance_name": None})
     with pytest.raises(QuestionError, match="the message would be rejected: MISSING_INSTANCE_NAME"):
         explain(arrow(nowhere), StoredMessage("m9"))
-    selected = columns_of(arrow(nowhere)["routes"], "routes", {"instance_name": ["hub", "spoke", None]})
+    routes = arrow(nowhere)["routes"]
+    selected = read_arrow(routes, "routes", condition_of(routes, {"instance_name": ["hub", "spoke", None]}))
     assert set(selected.values["instance_name"]) == {"hub"}
 
 
