@@ -13,9 +13,8 @@ from typing import TypeVar
 from pyspark.sql import Column, DataFrame
 
 from routing.messages import results, validate
-from routing.messages.dialog_hash import choose_implementation
 from routing.messages.distributed_plan import decide_by_instance
-from routing.messages.lookups import RunLookups, build_lookups
+from routing.messages.lookups import build_lookups
 from routing.messages.openers import find_requests, find_waiting
 from routing.messages.route_plan import MessageSource, RoutePlan, as_frames
 from routing.messages.setting_frames import DistributedInputs, open_settings, prepare_frames
@@ -29,8 +28,6 @@ from routing.tables.given_tables import take_tables
 from routing.tables.spark_forms import conform
 from routing.tables.table_columns import Table, TableColumns
 
-# The approximate size of a dialog in memory.
-_DIALOG = 350
 DecideKeys = Callable[[TableColumns, Mapping[str, SqlInstance]], DecidedKeys]
 """Decides distinct keys with the columns `key_rows.KEY`, with the instances that they name."""
 
@@ -76,21 +73,7 @@ def open_source(
     """
     with context.clock.stage("lookups"):
         lookups = build_lookups(messages.sparkSession, checked, frame_cache, context)
-        return join_lookups(messages, lookups, context, is_exact=is_exact)
-
-
-def join_lookups(
-    messages: DataFrame, lookups: RunLookups, context: RunContext, *, is_exact: bool = False
-) -> MessageSource:
-    """Choose how messages are joined with dialogs that may change a decision."""
-    checked, options = lookups.checked, context.options
-    broadcasts = lookups.broadcasts
-    dialog_hash = choose_implementation(lookups.spark, options.dialog_hash)
-    dialogs = None
-    if lookups.dialogs is not None:
-        rows_name, size = f"{checked.dialog_rows} dialogs", checked.dialog_rows * _DIALOG
-        dialogs = broadcasts.of_size(rows_name, lookups.dialogs, size)
-    return MessageSource(messages, lookups, context, broadcasts, is_exact, dialog_hash, dialogs)
+    return MessageSource(messages, lookups, context, is_exact)
 
 
 def compile_messages(
@@ -165,7 +148,7 @@ def _decide_in_driver(
         if names is not None:
             return results.choose_by_names(source, names, checks_rows=checks_rows)
         keyed = source.resolvable(checks_rows=checks_rows, checks_scopes=has_strays)
-        return results.choose(keyed, decided, source.dialog_hash, fits=fits)
+        return results.choose(keyed, decided, source.lookups.dialog_hash, fits=fits)
 
     return replace(_make_plan(source, counts, decided.uses, choose, are_held=are_held), decided=decided)
 

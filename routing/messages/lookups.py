@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from routing.messages.dialog_hash import DialogHash, choose_implementation
 from routing.messages.setting_frames import DistributedInputs, find_scopes
 from routing.messages.validate import may_change_decision
 from routing.plan.checked_inputs import CheckedInputs, CheckedTables
@@ -23,14 +24,18 @@ from routing.tables import frames, spark_forms
 from routing.tables.cached_frames import BroadcastBudget, FrameCache, JoinSide, bytes_of_columns
 from routing.tables.spark_forms import read_brokers
 
+# The approximate size of a dialog in memory.
+_DIALOG = 350
+
 
 @dataclass(frozen=True)
 class RunLookups:
     """The tables that decide a run's messages. Frames of the configuration are created at their first use.
 
     ``checked`` are the checked tables. ``requests`` has the columns of route_requests, or is None without any.
-    ``request_count`` is their number, or None if it is unknown. ``dialogs`` has the relevant dialogs, or is None.
-    ``broadcasts`` decides how each is joined. The frames in ``frame_cache`` must stay until they have been read.
+    ``request_count`` is their number, or None if it is unknown. ``dialogs`` has the dialogs that may change a
+    decision, or is None. ``broadcasts`` decides how each is joined. The frames in ``frame_cache`` must stay until
+    they have been read.
     """
 
     spark: SparkSession
@@ -39,7 +44,8 @@ class RunLookups:
     broadcasts: BroadcastBudget
     requests: DataFrame | None
     request_count: int | None
-    dialogs: DataFrame | None
+    dialogs: JoinSide | None
+    dialog_hash: DialogHash
 
     @property
     def in_driver(self) -> CheckedInputs:
@@ -85,19 +91,15 @@ class RunLookups:
 def build_lookups(
     spark: SparkSession, checked: CheckedTables, frame_cache: FrameCache, context: RunContext
 ) -> RunLookups:
-    """Build the lookups of a configuration. Frames in ``frame_cache`` must stay until they have been read."""
+    """Build the lookups of a configuration, with its dialogs. Raises EnvironmentFault and ConfigError."""
     setting = context.options.broadcast_limit
     broadcasts = BroadcastBudget.of_setting(setting, context.notes, frame_cache.limits)
-    dialogs, wanted = checked.dialogs, ROUTE_REQUESTS.optional()
-    lookups = RunLookups(
-        spark,
-        checked,
-        frame_cache,
-        broadcasts,
-        requests=None,
-        request_count=0,
-        dialogs=None if dialogs is None else _select(dialogs),
-    )
+    wanted, dialogs = ROUTE_REQUESTS.optional(), None
+    if checked.dialogs is not None:
+        rows_name, size = f"{checked.dialog_rows} dialogs", checked.dialog_rows * _DIALOG
+        dialogs = broadcasts.of_size(rows_name, _select(checked.dialogs), size)
+    dialog_hash = choose_implementation(spark, context.options.dialog_hash)
+    lookups = RunLookups(spark, checked, frame_cache, broadcasts, None, 0, dialogs, dialog_hash)
     if isinstance(checked, DistributedInputs):
         listed = checked.frames.get("route_requests")
         return lookups if listed is None else replace(lookups, requests=listed, request_count=None)

@@ -61,7 +61,7 @@ def choose_by_names(source: MessageSource, names: JoinSide, *, checks_rows: bool
     joined = look_up(messages, names, NAMES.names, _is_in_time()).drop("broker_or_none")
     # A message without an instance matches nothing, and is rejected.
     resolvable = joined.where(F.coalesce("scope_is_known", F.col("instance_name").isNotNull()))
-    return _take_choice(resolvable, source.dialog_hash, None)
+    return _take_choice(resolvable, source.lookups.dialog_hash, None)
 
 
 def _is_in_time() -> Column:

@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages import keying
-from routing.messages.dialog_hash import DialogHash
 from routing.messages.lookups import RunLookups
 from routing.plan.key_rows import KEY, DecidedKeys, KeyCounts, PlanUses
 from routing.run_context import ResolveOptions, RunContext
@@ -101,19 +100,25 @@ class RequestSides:
 class MessageSource:
     """Messages and the tables that decide them, as lazy frames.
 
-    With ``is_exact``, the pass for the keys also counts the messages to reject. ``dialogs`` has the dialogs that
-    may change a decision. ``waiting`` has the messages that wait for a route (`keying.select_waiting`), or is None
-    if requests are broadcast.
+    With ``is_exact``, the pass for the keys also counts the messages to reject. ``waiting`` has the messages that
+    wait for a route (`keying.select_waiting`), or is None if requests are broadcast.
     """
 
     messages: DataFrame
     lookups: RunLookups
     context: RunContext
-    broadcasts: BroadcastBudget
-    is_exact: bool
-    dialog_hash: DialogHash
-    dialogs: JoinSide | None = None
+    is_exact: bool = False
     waiting: JoinSide | None = None
+
+    @property
+    def broadcasts(self) -> BroadcastBudget:
+        """The budget that decides how rows are joined."""
+        return self.lookups.broadcasts
+
+    @property
+    def dialogs(self) -> JoinSide | None:
+        """The dialogs that may change a decision."""
+        return self.lookups.dialogs
 
     @property
     def options(self) -> ResolveOptions:

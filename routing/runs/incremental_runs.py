@@ -18,9 +18,9 @@ from routing.delta import ledger, protocol
 from routing.delta.job_outputs import LastRun
 from routing.errors import InputError
 from routing.messages import openers, pending, results, validate
-from routing.messages.compiling import compile_messages, join_lookups
+from routing.messages.compiling import compile_messages
 from routing.messages.lookups import build_lookups
-from routing.messages.route_plan import RoutePlan
+from routing.messages.route_plan import MessageSource, RoutePlan
 from routing.plan.checked_inputs import CheckedTables
 from routing.rules.timeline import TimeRange, as_utc
 from routing.runs import increment, retries
@@ -214,9 +214,7 @@ def _decide(work: _Work, checked: CheckedTables, now: datetime) -> tuple[increme
     unended = checked.count_unended_requests() if step.on_record is None else increment.count_unended(step)
     note_unended_requests(inputs.notes, unended)
     asking = lookups if step.on_record is None else replace(lookups, requests=step.requests, request_count=None)
-    with clock.stage("lookups"):
-        source = join_lookups(step.messages, asking, inputs.context)
-    return step, compile_messages(source, are_held=True)
+    return step, compile_messages(MessageSource(step.messages, asking, inputs.context), are_held=True)
 
 
 @dataclass

@@ -14,8 +14,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from routing.messages import pending, results, validate
-from routing.messages.compiling import compile_messages, join_lookups
+from routing.messages.compiling import compile_messages
 from routing.messages.lookups import build_lookups
+from routing.messages.route_plan import MessageSource
 from routing.run_context import ResolveOptions, RunContext
 from routing.runs.increment import NewMessages, changed_pending, still_pending
 from routing.runs.pipeline import resolve_with
@@ -87,7 +88,7 @@ def test_no_method_is_too_long(
             assert jobs[0].counts.rows_valid < jobs[0].counts.rows_read
             written = (done.resolved_routes, done.new_route_requests, done.rejected_messages)
             exact = replace(source, is_exact=True)
-            built_frames = [*written, exact.keys(), source.lookups.dialogs]
+            built_frames = [*written, exact.keys(), source.dialogs.rows]
             for frame in built_frames:
                 _compute(frame)
             longest = [max(_sizes(frame), default=0) for frame in (*built_frames, source.keys())]
@@ -126,7 +127,7 @@ def test_no_method_of_an_incremental_run_is_too_long(spark: SparkSession, tmp_pa
         )
         both = pending.try_first(messages).unionByName(pending.try_again(stored, NOW))
         step = NewMessages(both, messages, stored, None)
-        plan = compile_messages(join_lookups(both, lookups, context), are_held=True)
+        plan = compile_messages(MessageSource(both, lookups, context), are_held=True)
         assert plan.source.any_ends is ends
         for frame in (
             results.resolved_routes(plan, has_attempts=True),

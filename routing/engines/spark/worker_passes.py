@@ -98,7 +98,7 @@ def _add_requests(messages: DataFrame, plan: RoutePlan, requests: RequestSides, 
     keyed = plan.source.key(keying.read_dialog(scoped))
     is_rejected = ~F.col(_SOUND) | F.col("own_addresses").isNull() if rejects else None
     fits = decided.size <= plan.source.broadcasts.limit
-    chosen = results.choose(keyed, decided, plan.source.dialog_hash, fits=fits, is_rejected=is_rejected)
+    chosen = results.choose(keyed, decided, lookups.dialog_hash, fits=fits, is_rejected=is_rejected)
     with_requests = results.add_requests(results.cut(chosen), requests, in_msdb=plan.uses.asks_msdb)
     columns = zip(("requested", "requested_in_msdb"), asked_columns(name), strict=True)
     return with_requests.select(*messages.columns, *(F.col(column).alias(alias) for column, alias in columns))
