@@ -16,7 +16,7 @@ from routing.rules.matching import UNNAMED
 from routing.tables.table_columns import Table, TableColumns
 
 if TYPE_CHECKING:
-    import pyarrow
+    pass
 
 
 CLASSES = {NameAddress.NONE: NO_ADDRESS, NameAddress.ELSEWHERE: ADDRESS_ELSEWHERE, NameAddress.OWN: OWN_ADDRESS}
@@ -50,30 +50,24 @@ def count_keys(
     resolver, keys, read, valid = BatchResolver(scan), set[tuple[Any, ...]](), 0, 0
     for batch in scan.batches():
         keyed = resolver.key(batch).keys
-        read, valid = read + len(batch), valid + len(keyed.scopes)
-        keys.update(_key(scan, *row) for row in zip(*map(_values, keyed), strict=True))
+        read, valid = read + len(batch), valid + len(keyed)
+        keys.update(_key(scan, number) for number in keyed.to_pylist())
     columns = list(zip(*sorted(keys), strict=True)) or [()] * len(KEY)
     return CountedKeys(TableColumns(dict(zip(KEY, columns, strict=True))), read, valid)
 
 
-def _values(column: pyarrow.Array) -> list[int]:
-    values: list[int] = column.to_pylist()
-    return values
-
-
-def _key(scan: MessageScan, scope: int, service: int, broker: int, is_initiator: bool) -> tuple[Any, ...]:
-    """Return a key of numbers as a row of the columns `KEY`, in which names that nothing names are alike."""
-    name, database = scan.decisions.scopes[scope]
-    instance, named = scan.checked.instances[name], scan.checked.named
-    to, broker_id = scan.numbers.services.service(service), scan.numbers.broker(broker)
-    key = to.key(instance, database or None, broker_id, is_initiator=is_initiator)
+def _key(scan: MessageScan, number: int) -> tuple[Any, ...]:
+    """Return a key as a row of the columns `KEY`, in which names that nothing names are alike."""
+    name, database, to, broker, is_initiator = scan.decisions.key(number)
+    named = scan.checked.named
+    key = to.key(scan.checked.instances[name], database, broker, is_initiator=is_initiator)
     kind = int(is_initiator)
     if (name, key.service) not in named.services:
         kind += SERVICE_FACTOR * (CLASSES[key.name_address] if scan.checked.has_transport else NO_ADDRESS)
     is_other = key.broker == UNNAMED or (key.broker is not None and (name, key.broker) not in named.brokers)
     return (
         name,
-        database,
+        database or "",
         key.service if (name, key.service) in named.services else "",
         "" if is_other else key.broker or "",
         kind + (OTHER_BROKER if is_other else 0),

@@ -16,7 +16,7 @@ from routing.delta.data_files import DataFiles
 from routing.delta.local_tables import open_to_write
 from routing.delta.opening import LocalOpener
 from routing.engines.arrow.asking_messages import AskingRows, kinds_of_rows
-from routing.engines.arrow.decisions import DecisionColumns, KeyNumbers
+from routing.engines.arrow.decisions import DecisionColumns
 from routing.engines.arrow.message_keys import MessageRows
 from routing.engines.arrow.open_requests import FoundRequests, first_of_each
 from routing.engines.arrow.resolved_batches import KeyedBatch, MessageScan, RejectedRows
@@ -45,7 +45,8 @@ def _asking() -> AskingRows:
     zeros, none = pyarrow.array([0] * MANY, "int32"), pyarrow.nulls(1)
     keyed = KeyedBatch(
         pyarrow.RecordBatch.from_pydict(columns),
-        KeyNumbers(pyarrow.array([1] * MANY), zeros, zeros, columns["is_initiator"]),
+        pyarrow.array([1] * MANY),
+        zeros,
         zeros,
         same_for_all("", MANY),
         None,

@@ -14,7 +14,7 @@ from routing.engines.arrow.text_numbers import TextNumbers
 from routing.plan.checked_inputs import CheckedInputs, GrowingEstate
 from routing.plan.key_rows import CHOICE, FROM_NETWORK, Choice, KeyDecider
 from routing.process import no_search_for_cycles
-from routing.rules.deciding import RoutingKey
+from routing.rules.network import ServiceAddress
 from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import ALTERNATIVE_ROUTES
 from routing.tables.arrow_forms import hash_dialog_ids
@@ -34,13 +34,14 @@ _MOST = 2**63 - 1
 EXPIRED, REQUESTED = 0, 1
 
 
-class KeyNumbers(NamedTuple):
-    """The keys of messages: the numbers of their scope, service and broker instance, and the sender's role."""
+class MessageKey(NamedTuple):
+    """The facts that messages with one key have in common. ``database`` is None for an arrival."""
 
-    scopes: pyarrow.Array
-    services: pyarrow.Array
-    brokers: pyarrow.Array
-    is_initiator: pyarrow.Array
+    instance: str
+    database: str | None
+    to: ServiceAddress
+    broker: str | None
+    is_initiator: bool
 
 
 class DecisionColumns(NamedTuple):
@@ -156,23 +157,29 @@ class DecisionTable:
         self._add_row(_decision_without_route(Outcome.DROPPED, Reason.DIALOG_EXPIRED, None))
         self._add_row(_decision_without_route(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST))
 
-    def find(self, keys: KeyNumbers) -> pyarrow.Array:
-        """Return the numbers of the timelines of keys. New keys are decided now."""
+    def number(
+        self, scopes: pyarrow.Array, services: pyarrow.Array, brokers: pyarrow.Array, is_initiator: pyarrow.Array
+    ) -> pyarrow.Array:
+        """Return the numbers of keys, from those of their scope, service and broker instance."""
         import pyarrow.compute as pc
 
-        pairs = self._pairs.number(keys.services, keys.brokers)
-        senders = pc.add(pc.multiply(keys.scopes.cast("int64"), 2), keys.is_initiator.cast("int64"))
-        numbers = self._keys.number(pairs, senders)
+        senders = pc.add(pc.multiply(scopes.cast("int64"), 2), is_initiator.cast("int64"))
+        return self._keys.number(self._pairs.number(services, brokers), senders)
+
+    def key(self, number: int) -> MessageKey:
+        """Return the key with a number."""
+        pair, sender = self._keys.pairs[number]
+        service, broker = self._pairs.pairs[pair]
+        instance, database = self.scopes[sender >> 1]
+        to, broker_id = self._numbers.services.service(service), self._numbers.broker(broker)
+        return MessageKey(instance, database or None, to, broker_id, bool(sender & 1))
+
+    def decide(self, keys: pyarrow.Array, at: pyarrow.Array, conversations: pyarrow.Array) -> pyarrow.Array:
+        """Return the decisions for messages, by their keys, times and dialogs' hash. New keys are decided now."""
         with self._lock:
             self._decide_new()
-            timelines = self._timeline_of.array()
-        return timelines.take(numbers)
-
-    def choose(self, timelines: pyarrow.Array, at: pyarrow.Array, conversations: pyarrow.Array) -> pyarrow.Array:
-        """Return the decisions for messages, by their time and their dialogs' hash."""
-        with self._lock:
-            table = self._timelines.arrays()
-        return table.choose(timelines, at, conversations)
+            timeline_of, table = self._timeline_of.array(), self._timelines.arrays()
+        return table.choose(timeline_of.take(keys), at, conversations)
 
     def decided(self) -> DecisionColumns:
         """Return the columns of all decisions so far."""
@@ -187,23 +194,18 @@ class DecisionTable:
 
     def _decide_new(self) -> None:
         """Decide new keys."""
-        keys = [self.key_of(*pair) for pair in self._keys.pairs[len(self._timeline_of) :]]
+        keys = list(map(self.key, range(len(self._timeline_of), len(self._keys.pairs))))
         named = self._checked.named.services
-        if self._estate.add(key.service for name, key in keys if key.service and (name, key.service) in named):
+        services = (key.to.name for key in keys if key.to.name and (key.instance, key.to.name) in named)
+        if self._estate.add(services):
             self._decider.forget_routes()
         with no_search_for_cycles():
-            for name, key in keys:
-                self._timeline_of.add(self._decider.decide_one(key, self._estate.instances[name]))
+            for key in keys:
+                instance = self._estate.instances[key.instance]
+                decided = key.to.key(instance, key.database, key.broker, is_initiator=key.is_initiator)
+                self._timeline_of.add(self._decider.decide_one(decided, instance))
         for timeline in self._decider.timelines[len(self._timelines) :]:
             self._timelines.add([(end, list(map(self._number, choices))) for _, end, choices in timeline.rows])
-
-    def key_of(self, pair: int, sender: int) -> tuple[str, RoutingKey]:
-        """Return the instance and the routing key of a pair of service and broker instance, and of a sender."""
-        name, database = self.scopes[sender >> 1]
-        service, broker = self._pairs.pairs[pair]
-        instance, numbers = self._checked.instances[name], self._numbers
-        to = numbers.services.service(service)
-        return name, to.key(instance, database or None, numbers.broker(broker), is_initiator=bool(sender & 1))
 
     def _number(self, choice: Choice) -> int:
         """Return the number of a decision, and add its variants for used-up hops and requested routes."""

@@ -7,12 +7,12 @@ checked for each message. A `PathStore` stores the paths.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Union
+from typing import TYPE_CHECKING, Union
 
 from routing.engines.arrow.decisions import TimelineTable
 from routing.engines.arrow.interned_rows import GrowingColumn, PairNumbering
 from routing.engines.arrow.message_keys import texts_of
-from routing.engines.arrow.resolved_batches import Asked, KeyedBatch, MessageScan
+from routing.engines.arrow.resolved_batches import Asked, KeyedBatch, MessageScan, empty_as_null
 from routing.plan.key_rows import FROM_NETWORK
 from routing.plan.paths import PathChoice, PathPlanner, PathTimeline
 from routing.plan.planner import MOST_KEYS
@@ -20,7 +20,7 @@ from routing.process import no_search_for_cycles
 from routing.rules.network import EstateNetwork
 from routing.rules.pathing import EXPIRED, REQUESTED, KeptMessage, PathSender
 from routing.rules.timeline import TimeInterval
-from routing.tables.encoded_texts import MappedTexts, split_words
+from routing.tables.encoded_texts import MappedTexts
 from routing.terms import MSDB
 
 if TYPE_CHECKING:
@@ -31,21 +31,6 @@ if TYPE_CHECKING:
 
 # The number of an unknown sending service, and of a conversation without a request on record.
 _NOBODY = -1
-
-
-class PathKeys(NamedTuple):
-    """The facts of messages that decide their paths, as numbers.
-
-    ``services`` and ``senders`` are numbers of `ServiceNumbers`, or `_NOBODY`. ``conversations`` has the places of
-    conversations with a request on record, or `_NOBODY`.
-    """
-
-    services: pyarrow.Array
-    brokers: pyarrow.Array
-    senders: pyarrow.Array
-    conversations: pyarrow.Array
-    scopes: pyarrow.Array
-    is_initiator: pyarrow.Array
 
 
 PathStore = Union["NumberedPaths", "SidePaths"]
@@ -69,8 +54,8 @@ class PathNumbers:
         self._scan, self._network, self._store = scan, network, store
         self._planner = PathPlanner(network, most_keys=most_keys)
         self._lock = store.lock
-        self.waiting = pyarrow.array(sorted(network.waiting_conversations), pyarrow.string())
-        self._pairs = {name: PairNumbering() for name in ("bound", "answered", "both", "keys", "limited")}
+        self._waiting = pyarrow.array(sorted(network.waiting_conversations), pyarrow.string())
+        self._pairs = {name: PairNumbering() for name in ("answered", "keys", "limited")}
         whole = pyarrow.int64()
         self._timelines = TimelineTable()
         # For each key, the timeline of messages with all hops left, and the number of hops above which more change
@@ -80,30 +65,27 @@ class PathNumbers:
         self._limited = GrowingColumn(whole)
         self._kept: dict[tuple[KeptMessage, bool], pyarrow.Array] = {}
 
-    def find(
-        self, keys: PathKeys, at: pyarrow.Array, conversations: pyarrow.Array, hops: pyarrow.Array | None
-    ) -> pyarrow.Array:
-        """Return the paths of messages, by their key, time, conversation and remaining hops.
+    def find(self, keyed: KeyedBatch, senders: pyarrow.Array) -> pyarrow.Array:
+        """Return the paths of messages past step 4. ``senders`` are their sending services, or `_NOBODY`.
 
         Paths of new keys are followed now.
         """
         import pyarrow.compute as pc
 
-        numbering = self._pairs
-        service_and_broker = numbering["bound"].number(keys.services, keys.brokers)
-        sender_and_conversation = keys.senders
-        if len(self.waiting):
-            sender_and_conversation = numbering["answered"].number(keys.senders, keys.conversations)
-        pair_numbers = numbering["both"].number(service_and_broker, sender_and_conversation)
-        places = pc.add(pc.multiply(keys.scopes.cast("int64"), 2), keys.is_initiator.cast("int64"))
-        numbered = numbering["keys"].number(pair_numbers, places)
+        rows = keyed.rows
+        if len(self._waiting):
+            conversations = pc.index_in(rows["conversation_id"], value_set=self._waiting)
+            senders = self._pairs["answered"].number(senders, pc.fill_null(conversations, _NOBODY))
+        numbered = self._pairs["keys"].number(keyed.keys, senders)
         with self._lock:
             self._follow_keys()
             unlimited, most = self._unlimited.array().take(numbered), self._most_hops.array().take(numbered)
-        timelines = unlimited if hops is None else self._limit(numbered, unlimited, most, hops)
+        timelines = unlimited
+        if "hops_remaining" in rows.schema.names:
+            timelines = self._limit(numbered, unlimited, most, rows["hops_remaining"])
         with self._lock:
             table = self._timelines.arrays()
-        return table.choose(timelines, at, conversations)
+        return table.choose(timelines, rows["at"], rows["conversation_id"])
 
     def _limit(
         self, keys: pyarrow.Array, unlimited: pyarrow.Array, most: pyarrow.Array, hops: pyarrow.Array
@@ -141,22 +123,19 @@ class PathNumbers:
                 self._limited.add(self._timelines.add(list(self._number(timeline, intervals))))
 
     def _timeline(self, key: int) -> PathTimeline:
-        pair, place = self._pairs["keys"].pairs[key]
-        service_and_broker, sender_and_conversation = self._pairs["both"].pairs[pair]
-        service, broker = self._pairs["bound"].pairs[service_and_broker]
-        sender, conversation = sender_and_conversation, _NOBODY
-        if len(self.waiting):
-            sender, conversation = self._pairs["answered"].pairs[sender_and_conversation]
-        name, database = self._scan.decisions.scopes[place >> 1]
-        numbers = self._scan.numbers
+        number, sender = self._pairs["keys"].pairs[key]
+        conversation = _NOBODY
+        if len(self._waiting):
+            sender, conversation = self._pairs["answered"].pairs[sender]
+        its_key = self._scan.decisions.key(number)
         sends = PathSender(
-            self._network.instances[name],
-            None if database == FROM_NETWORK else database,
-            bool(place & 1),
-            None if sender == _NOBODY else numbers.services.service(sender),
-            None if conversation == _NOBODY else self.waiting[conversation].as_py(),
+            self._network.instances[its_key.instance],
+            its_key.database,
+            its_key.is_initiator,
+            None if sender == _NOBODY else self._scan.numbers.services.service(sender),
+            None if conversation == _NOBODY else self._waiting[conversation].as_py(),
         )
-        return self._planner.timeline(sends, numbers.services.service(service), numbers.broker(broker))
+        return self._planner.timeline(sends, its_key.to, its_key.broker)
 
     def _number(
         self, timeline: PathTimeline, intervals: Iterable[TimeInterval[PathChoice]]
@@ -191,17 +170,20 @@ class PathFinder:
     """Finds the paths of one batch at a time, for one thread."""
 
     def __init__(self, scan: MessageScan, paths: PathNumbers) -> None:
-        self._scan, self._paths = scan, paths
-        self._senders = MappedTexts(scan.numbers.services.number)
+        import pyarrow
+
+        self._paths = paths
+        self._senders = MappedTexts(lambda words: scan.numbers.services.number(empty_as_null(words)))
+        self._arrives = pyarrow.array([database == FROM_NETWORK for _, database in scan.decisions.scopes])
 
     def find(self, keyed: KeyedBatch, requested: Asked | None) -> pyarrow.Array:
         """Return the paths of messages. ``requested`` has masks of those that step 4 stops."""
         import pyarrow.compute as pc
 
-        rows, paths = keyed.rows, self._paths
-        names = rows.schema.names
-        hops = rows["hops_remaining"] if "hops_remaining" in names else None
-        numbers = paths.find(self._key(keyed), rows["at"], rows["conversation_id"], hops)
+        paths, senders = self._paths, self._senders.of(texts_of(keyed.rows, "from_service_name"))
+        # The return path of a message from the network is unknown, even if its sender is known.
+        is_known = pc.and_not(senders.is_valid(), self._arrives.take(keyed.scopes))
+        numbers = paths.find(keyed, pc.if_else(is_known, senders, _NOBODY))
         if requested is not None:
             in_scope, in_msdb = requested
             numbers = pc.if_else(in_msdb, paths.kept(REQUESTED, in_msdb=True).take(keyed.scopes), numbers)
@@ -209,33 +191,3 @@ class PathFinder:
         if keyed.is_expired is not None:
             numbers = pc.if_else(keyed.is_expired, paths.kept(EXPIRED).take(keyed.scopes), numbers)
         return numbers
-
-    def _key(self, keyed: KeyedBatch) -> PathKeys:
-        import pyarrow
-        import pyarrow.compute as pc
-
-        rows, scan = keyed.rows, self._scan
-        # The return path of a message from the network is unknown, even if its sender is known.
-        arrives = [database == FROM_NETWORK for _, database in scan.decisions.scopes]
-        senders = self._senders.of(texts_of(rows, "from_service_name"))
-        is_empty = _is_empty(texts_of(rows, "from_service_name"))
-        is_known = pc.and_not(senders.is_valid(), pc.or_(is_empty, pyarrow.array(arrives).take(keyed.scopes)))
-        conversations = pyarrow.nulls(len(rows), pyarrow.int32())
-        if len(self._paths.waiting):
-            conversations = pc.index_in(rows["conversation_id"], value_set=self._paths.waiting)
-        return PathKeys(
-            keyed.keys.services,
-            keyed.keys.brokers,
-            pc.if_else(is_known, senders, _NOBODY),
-            pc.fill_null(conversations, _NOBODY),
-            keyed.scopes,
-            keyed.keys.is_initiator,
-        )
-
-
-def _is_empty(texts: pyarrow.Array) -> pyarrow.Array:
-    """Return a mask of empty texts, which is false for null."""
-    import pyarrow.compute as pc
-
-    words, places = split_words(texts)
-    return pc.fill_null(pc.equal(words, "").take(places), fill_value=False)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union
 
-from routing.engines.arrow.decisions import EXPIRED, REQUESTED, DecisionColumns, DecisionTable, KeyNumbers
+from routing.engines.arrow.decisions import EXPIRED, REQUESTED, DecisionColumns, DecisionTable
 from routing.engines.arrow.dialog_ends import DialogEnds, JoinedDialogs
 from routing.engines.arrow.message_keys import NUMBERED, MessageRows, find_sound, texts_of
 from routing.engines.arrow.open_requests import FoundRequests, find_requests, may_any_ask, read_on_record
@@ -92,7 +92,7 @@ class MessageScan:
 
 
 class KeyedBatch(NamedTuple):
-    """The accepted messages of a batch, with the numbers of the values that decide them.
+    """The accepted messages of a batch, with the numbers of their scopes, keys and decisions.
 
     ``named`` and ``of_dialogs`` have the broker instances that messages and their dialogs name, as dictionary
     arrays. ``is_expired`` is
@@ -100,16 +100,12 @@ class KeyedBatch(NamedTuple):
     """
 
     rows: pyarrow.RecordBatch
-    keys: KeyNumbers
+    scopes: pyarrow.Array
+    keys: pyarrow.Array
     decisions: pyarrow.Array
     named: pyarrow.Array
     of_dialogs: pyarrow.Array | None
     is_expired: pyarrow.Array | None
-
-    @property
-    def scopes(self) -> pyarrow.Array:
-        """The numbers of the messages' scopes."""
-        return self.keys.scopes
 
 
 class MessagePlaces:
@@ -151,7 +147,7 @@ class BatchResolver:
         self._places = MessagePlaces(scan)
         self._services, self._brokers = MappedTexts(numbers.services.number), MappedTexts(numbers.number_brokers)
         self._named = map_words(read_brokers)
-        self._texts = {name: map_words(_empty_as_null) for name in NUMBERED}
+        self._texts = {name: map_words(empty_as_null) for name in NUMBERED}
         self._addresses = map_words(leading_addresses)
 
     def key(self, batch: pyarrow.RecordBatch) -> KeyedBatch:
@@ -171,10 +167,9 @@ class BatchResolver:
             of_dialogs, numbers_of_dialogs, is_expired = scan.ends.find(batch, instances, databases)
             brokers = pc.if_else(pc.equal(brokers, NONE), numbers_of_dialogs, brokers)
         services = self._services.of(batch["to_service_name"])
-        keys = KeyNumbers(scopes, services, brokers, batch["is_initiator"])
-        timelines = scan.decisions.find(keys)
-        decisions = scan.decisions.choose(timelines, batch["at"], batch["conversation_id"])
-        return KeyedBatch(batch, keys, decisions, self._named.of(named_brokers), of_dialogs, is_expired)
+        keys = scan.decisions.number(scopes, services, brokers, batch["is_initiator"])
+        decisions = scan.decisions.decide(keys, batch["at"], batch["conversation_id"])
+        return KeyedBatch(batch, scopes, keys, decisions, self._named.of(named_brokers), of_dialogs, is_expired)
 
     def own_columns(self, rows: pyarrow.RecordBatch) -> dict[str, pyarrow.Array]:
         """Return the columns that outputs copy from the messages."""
@@ -275,7 +270,8 @@ def _with_alternatives(
 _ALTERNATIVES = "alternative_routes"
 
 
-def _empty_as_null(words: pyarrow.Array) -> pyarrow.Array:
+def empty_as_null(words: pyarrow.Array) -> pyarrow.Array:
+    """Replace empty texts by null."""
     import pyarrow.compute as pc
 
     return pc.if_else(pc.equal(words, ""), None, words)
