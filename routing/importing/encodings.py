@@ -16,8 +16,9 @@ from routing.importing.import_files import as_shown
 GUESS = "Windows-1252"
 """The name of the default encoding."""
 _CHOSEN: ContextVar[str | None] = ContextVar("encoding", default=None)
-# No language of Windows-1252 has so many accents in a row; words of other code pages have nothing else.
-_FOREIGN_WORD = re.compile(r"[^\x00-\x7f]{4,}")
+# No language of Windows-1252 has so many accents in a row, or capitals in them before a small letter; words of
+# other code pages have nothing else, and their small letters may be capitals here.
+_FOREIGN_WORD = re.compile(r"[^\x00-\x7f]{4,}|[\u00c0-\u00de]{2}[\u00df-\u00ff]")
 # Windows-1254 has six letters of Turkish for those of Icelandic. Only Turkish has them so: in Icelandic a thorn
 # begins a syllable, and no other language of Windows-1252 has them in a word with \u00e7 or \u00fc.
 _LETTER = r"[^\W\d_]"
@@ -28,16 +29,23 @@ _TURKISH = re.compile(
     rf"|(?<={_LETTER}{{3}})\u00de(?![{_AFTER_THORN}{_AFTER_THORN.upper()}])|(?<!{_LETTER})\u00dd[aeou]"
     rf"|[{_SIX}]{_LETTER}{{0,40}}[{_TURKISH_TOO}]|[{_TURKISH_TOO}]{_LETTER}{{0,40}}[{_SIX}]"
 )
+# Turkish has these, and Baltic languages do not.
+_ONLY_TURKISH = re.compile("[\u00fd\u00dd\u00fc\u00dc]")
 # The letters beyond ASCII that languages of Windows-1252 have in one word, and where none of them has a letter:
-# \u0153 and \u00f5 are never the last one, \u00ec and \u00f9 always, and \u00e3 comes before few consonants. Names
-# such as Luned\u00ecMattina have several words.
+# \u0153 and \u00f5 are never the last one, \u00ec and \u00f9 always, and \u00f0 is never the first. \u00f1 comes
+# before vowels, \u00e7 neither before consonants nor before e and i, and \u00e3, \u00e2, \u00ee and \u00fb before
+# few consonants. Names such as Luned\u00ecMattina have several words.
 # German, Nordic, Estonian and Finnish, Icelandic, Dutch; French, Spanish, Catalan, Portuguese, Italian.
 _NORTHERN, _SOUTHERN = (
     "äöüßéèàêç åäöæøéèêòóôü äöõüšž áðéíóúýþæö éèêëïöüä",
     "àâæçéèêëîïôœùûüÿ áéíñóúüï àçèéíïòóúü ãáàâçéêíóôõúü àèéìíîòóùú",
 )
 _ALPHABETS = tuple(map(frozenset, (*_NORTHERN.split(), *_SOUTHERN.split())))
-_MISPLACED = re.compile(r"\u0153(?![a-z])|\u00f5(?![a-z\u00f5])|[\u00ec\u00f9](?=[a-z])|\u00e3(?=[b-df-hj-nprtv])")
+_MISPLACED = re.compile(
+    r"\u0153(?![a-z])|\u00f5(?![a-z\u00f5])|[\u00ec\u00f9](?=[a-z])|\u00e3(?=[b-df-hj-nprtv])|\b\u00f0"
+    r"|\u00f1(?![aeiou\u00e1\u00e9\u00ed\u00f3\u00fa\u00fc])|\u00e7(?=[b-ik-np-tv-z])|\u00e2(?=[dfjksz])"
+    r"|\u00ee(?![clmnt])|\u00fb(?=[abd-ko-qsu-z])"
+)
 _WORD = re.compile(rf"{_LETTER}+")
 _NEXT_WORD = re.compile(r"(?<=[a-z\u00df-\u00ff])(?=[A-Z\u00c0-\u00de])")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
@@ -119,12 +127,14 @@ def without_implausible(text: str) -> str:
 
 
 def option_for(text: str) -> str:
-    """Return the option that names another encoding, with a value if the text suggests one.
+    """Return the option that names another encoding, with the values that the text suggests.
 
-    >>> option_for("Sipari\u00fe")
-    '--encoding cp1254'
+    >>> option_for("Sipari\u00fe"), option_for("M\u00fc\u00feteri")
+    ('--encoding cp1254 or cp1257', '--encoding cp1254')
     """
-    return "--encoding cp1254" if _TURKISH.search(text) else "--encoding"
+    if _TURKISH.search(text) is None:
+        return "--encoding"
+    return "--encoding cp1254" if _ONLY_TURKISH.search(text) else "--encoding cp1254 or cp1257"
 
 
 def say_guess(file: str, text: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from routing.importing.import_files import FilePlace
 
 _ARCHIVE = b"PK\x03\x04"
-_START = 4096
+_START = 16_384
 _ROOT = "databaseChangeLog"
 _CHANGELOG = "a Liquibase changelog in {}: `liquibase update-sql` writes the SQL of it"
 _NOTEBOOK = "a notebook: save the T-SQL of its cells to a .sql file"
@@ -20,6 +20,9 @@ _BY_SUFFIX = {
     ".rtf": _RICH_TEXT,
 }
 _XML = re.compile(r"\s*<(?:\?xml\b|!--|[A-Za-z][\w:.-]*[\s/>])")
+_PROFILE = ".publish.xml"
+_TARGET = re.compile(r"<TargetDatabaseName>([^<>]+)")
+_VARIABLE = re.compile(r"<SqlCmdVariable\s+Include=\"([^\"]+)\"")
 _YAML = re.compile(r"(?:[^\S\n]*(?:#[^\n]*|---[^\S\n]*|%YAML[^\n]*)?\n)*databaseChangeLog\s*:")
 _OBJECT = re.compile(r"\s*\{")
 _READ_FOR_CONTENT = frozenset([".xml", ".yaml", ".yml", ".json"])
@@ -62,7 +65,7 @@ def find_other_format(name: str, data: bytes, text: str) -> str | None:
     if _YAML.match(start):
         return f"it is {_CHANGELOG.format('YAML')}"
     if _XML.match(start):
-        return f"it is {_CHANGELOG.format('XML') if has_changes else 'XML'}"
+        return f"it is {_CHANGELOG.format('XML') if has_changes else _name_xml(name, start)}"
     if _OBJECT.match(start) is None:
         return None
     return (
@@ -70,6 +73,15 @@ def find_other_format(name: str, data: bytes, text: str) -> str | None:
         if has_changes
         else (f"it is {_NOTEBOOK}" if '"cells"' in start else None)
     )
+
+
+def _name_xml(name: str, text: str) -> str:
+    """Return what a document is. The values of a publish profile are not taken, since they may be passwords."""
+    if not name.lower().endswith(_PROFILE):
+        return "XML"
+    variables = ", ".join(_VARIABLE.findall(text))
+    of_database = "".join(f" of the database {name.strip()}" for name in _TARGET.findall(text))
+    return f"a publish profile{of_database}" + (f" (give its values with -v): {variables}" if variables else "")
 
 
 def find_rich_text(text: str) -> str | None:

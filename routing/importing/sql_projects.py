@@ -26,7 +26,6 @@ _BROKER_OPTIONS = {
     "errorbrokerconversations": "ERROR_BROKER_CONVERSATIONS",
 }
 _DATABASE_NAMES = ("TargetDatabase", "TargetDatabaseName", "SqlTargetName", "Name")
-_PROFILE = ".publish.xml"
 _NOT_BUILT = ("bin", "obj")
 # This SDK builds content, and leaves out the folders whose scripts a deployment includes by :r.
 _CONTENT_SDK = "msbuild.sdk.sqlproj"
@@ -85,7 +84,7 @@ def parse_xml(data: bytes) -> _Element:
 class SqlProject:
     """A project: the name of its database, the default values of variables, and its texts in order.
 
-    ``guesses`` are sentences on items under a condition, which are always taken, and on profiles, which are not.
+    ``guesses`` are sentences on items under a condition, which are always taken.
     """
 
     database: str
@@ -107,8 +106,8 @@ def read_project(path: FilePlace) -> SqlProject:
     if root.name != "Project":
         raise ValueError(f"it is not a project, but an XML document <{root.name}>")
     properties, lines = _properties(root, path)
-    files = list_files(path.parent, [])
-    scripts = [_name_in(path.parent, file) for file in files if file.suffix.lower() == ".sql"]
+    files = (file for file in list_files(path.parent, []) if file.suffix.lower() == ".sql")
+    scripts = [_name_in(path.parent, file) for file in files]
     reader = _ItemReader(root, scripts, properties)
     database = next((properties[name] for name in _DATABASE_NAMES if properties.get(name)), path.stem)
     sources = []
@@ -124,26 +123,8 @@ def read_project(path: FilePlace) -> SqlProject:
         f"{path}, line {item.line}: the condition of <{item.name}> is not evaluated, so its scripts are read"
         for item in _conditional_items(root)
     )
-    guesses = (*guesses, *_say_profiles(files))
     variables = {"DatabaseName": database, **_variables(root, properties)}
     return SqlProject(database, variables, tuple(sources), guesses)
-
-
-def _say_profiles(files: Sequence[FilePlace]) -> Iterator[str]:
-    """Yield a note on each publish profile of a project: what it sets is not taken, and may have passwords."""
-    for file in files:
-        if not file.name.lower().endswith(_PROFILE):
-            continue
-        try:
-            root = parse_xml(file.read_bytes())
-        except (OSError, ValueError) as error:
-            yield f"{file}: not read, {error}"
-            continue
-        databases = [element.text.strip() for element in root.all_named("TargetDatabaseName")]
-        variables = [element.attributes.get("Include", "") for element in root.all_named("SqlCmdVariable")]
-        of_database = f" of the database {', '.join(databases)}" if databases else ""
-        values = f" (give its values with -v): {', '.join(variables)}" if variables else ""
-        yield f"{file}: not applied, a publish profile{of_database}{values}"
 
 
 def _conditional_items(element: _Element, *, is_conditional: bool = False) -> Iterator[_Element]:

@@ -126,9 +126,11 @@ def test_circular_includes_are_read_once(tmp_path: Path, capsys: pytest.CaptureF
     assert {(one["code"], one["line"]) for one in done["findings"]} == {("SBR006", 3)}
 
 
-@pytest.mark.parametrize("delimiter", ["/", "\\n/\\s*\\n|\\n/\\s*$", "\\\\n/\\\\s*$", "@@", "GO", ""])
+@pytest.mark.parametrize(
+    "delimiter", ["/", "\\n/\\s*\\n|\\n/\\s*$", "\\\\n/\\\\s*$", "@@", "&#10;@@|&#10;GO", "GO", ""]
+)
 def test_a_changelog_gives_the_delimiter_of_a_script(delimiter: str, tmp_path: Path) -> None:
-    sign = delimiter if delimiter in ("@@", "GO") else "/" if delimiter else ";"
+    sign = next((sign for sign in ("@@", "GO", "/") if sign in delimiter), ";")
     changeset = f'<changeSet id="1"><sqlFile path="a.sql" endDelimiter="{delimiter}"/></changeSet>'
     text = f"{PLAIN.format('Old')}{sign}\nDROP ROUTE [Old];\n{sign}\n{PLAIN.format('R')}{sign}\n" * 2
     scripts = {"all.xml": f"<databaseChangeLog>{changeset}</databaseChangeLog>", "a.sql": text}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,14 +22,16 @@ _DIRECTIVE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _ATTRIBUTE = re.compile(r"""(?<![\w-])([\w-]+):("[^"]*"|'[^']*'|\S+)""")
-_LINE_END_ESCAPES = re.compile(r"\\+(?:r|n|s[*+]?)|[\^$\r\n]")
+_LINE_END_ESCAPES = re.compile(r"\\{1,2}(?:r|n|s[*+]?)|[\^$\r\n]")
 _INCLUDE = re.compile(r"\s*:r\s", re.IGNORECASE)
 _OURS = frozenset(["mssql", "all"])
 _SELECTORS = ("context", "contextfilter", "labels")
 _PARTS = frozenset(["CASE"])
 # A delimiter only on a line of its own.
 _SLASH = "/"
-_USUAL = (";", "go")
+_STATEMENT_END = ";"
+_WITHIN_WORD = re.compile(r"(?<=\w)\w")
+_USUAL = frozenset([_STATEMENT_END, "go"])
 
 
 def is_formatted(text: str) -> bool:
@@ -38,17 +41,18 @@ def is_formatted(text: str) -> bool:
 
 def as_changeset(source: SourceText, delimiter: str) -> SourceText:
     """Return a script as formatted SQL if its changelog has a delimiter of its statements beside ; and GO."""
-    if not delimiter or _clean(delimiter) in _USUAL or is_formatted(source.text):
+    written = _clean(delimiter)
+    if _USUAL.issuperset(written) or is_formatted(source.text):
         return source
     quote_sign = "'" if '"' in delimiter else '"'
-    changeset = f"--changeset sqlFile endDelimiter:{quote_sign}{delimiter}{quote_sign}"
+    changeset = f"--changeset sqlFile endDelimiter:{quote_sign}{'|'.join(written)}{quote_sign}"
     return SourceText(f"--liquibase formatted sql\n{changeset}\n{source.text}", source.file, source.line - 2)
 
 
-def _clean(delimiter: str) -> str:
-    """Return a delimiter without the line ends around it, once for all its alternatives."""
-    plain = _LINE_END_ESCAPES.sub("", delimiter).strip().lower()
-    return "|".join(dict.fromkeys(plain.split("|"))) or ";"
+def _clean(delimiter: str) -> tuple[str, ...]:
+    """Return the alternatives of a delimiter without the line ends around them."""
+    plain = _LINE_END_ESCAPES.sub("", html.unescape(delimiter)).lower()
+    return tuple(dict.fromkeys(filter(None, map(str.strip, plain.split("|"))))) or (";",)
 
 
 def read_any_batches(
@@ -71,7 +75,8 @@ class ChangesetLines(sqlcmd.BatchLines):
     def __init__(self, variables: Mapping[str, str], include: Include | None, take: TakeBatch) -> None:
         super().__init__(variables, include, take)
         self._changeset: Changeset | None = None
-        self._delimiter: str | None = ";"
+        # None where Liquibase does not split a changeset.
+        self._delimiters: tuple[str, ...] | None = (_STATEMENT_END,)
         self._why_left_out: str | None = None
         self._left_out: list[str] = []
         self._ignored: float = 0
@@ -81,7 +86,8 @@ class ChangesetLines(sqlcmd.BatchLines):
         """End the batch, at the end of a changeset or at its delimiter."""
         pending = self._drop()
         whole = pending.join()
-        for start, end in _statements(whole) if self._delimiter == ";" else [(0, len(whole))]:
+        splits = _STATEMENT_END in (self._delimiters or ())
+        for start, end in _statements(whole) if splits else [(0, len(whole))]:
             text = whole[start:end]
             if not text.strip():
                 continue
@@ -130,20 +136,27 @@ class ChangesetLines(sqlcmd.BatchLines):
         return False
 
     def _ends_at(self, line: str, file: str, number: int) -> bool:
-        delimiter = self._delimiter
-        if line.strip() == _SLASH and delimiter in (_SLASH, ";") and self._state == CODE:
+        ending, delimiters = line.rstrip().lower(), self._delimiters or ()
+        if (
+            ending.strip() == _SLASH
+            and not {_SLASH, _STATEMENT_END}.isdisjoint(delimiters)
+            and self._state == CODE
+        ):
             self.flush()
             return True
-        if delimiter in (None, ";", _SLASH) or not line.rstrip().lower().endswith(str(delimiter)):
+        own = (sign for sign in delimiters if sign not in (_STATEMENT_END, _SLASH) and ending.endswith(sign))
+        delimiter = next(own, "")
+        # A name such as Cargo does not end with GO.
+        if not delimiter or _WITHIN_WORD.match(ending, len(ending) - len(delimiter)):
             return False
-        self._line(line.rstrip()[: -len(str(delimiter))], file, number)
+        self._line(line.rstrip()[: -len(delimiter)], file, number)
         if self._state == CODE:
             self.flush()
         return True
 
     def _go(self, count: str, file: str, number: int) -> None:
         """End the batch at GO, which is a delimiter for Liquibase only if it splits statements."""
-        if self._delimiter is None and self._changeset is not None:
+        if self._delimiters is None and self._changeset is not None:
             where = f"the changeset {quote(self._changeset.name)}, which is sent as one batch (splitStatements)"
             self._report(file, number, f"GO is in {where}")
         self.flush()
@@ -156,7 +169,7 @@ class ChangesetLines(sqlcmd.BatchLines):
         ends_update = attributes.get("failonerror", "").lower() != "false"
         self._changeset = Changeset(name, (file, number), selector, why, ends_update)
         splits = attributes.get("splitstatements", "").lower() != "false"
-        self._delimiter = _clean(attributes.get("enddelimiter", ";")) if splits else None
+        self._delimiters = _clean(attributes.get("enddelimiter", "")) if splits else None
         if not is_ours(attributes.get("dbms", "")):
             self._why_left_out = f"dbms:{attributes['dbms']}"
         elif attributes.get("ignore", "").lower() == "true":

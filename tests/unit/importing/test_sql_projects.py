@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from routing.cases.exported_files import FileOptions
 from routing.importing.sql_projects import read_project
 from routing.importing.tsql.script_reader import ReadScript, outline_of, read_file
 from routing.importing.tsql.script_statements import CreateRoute
+from routing.lint.file_linting import lint_files
 
 OLD = '<Project ToolsVersion="4.0" xmlns="http://schemas.microsoft.com/developer/msbuild/2003">{}</Project>'
 SDK = '<Project><Sdk Name="Microsoft.Build.Sql" Version="0.2.0" />{}</Project>'
@@ -80,31 +82,17 @@ def test_conditions_are_noted_and_names_of_items_evaluated(tmp_path: Path) -> No
     assert script.guesses == (f"{path}, line 2: {why}", f"{path}, line 3: {why}")
 
 
-def test_publish_profiles_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = {
-        "Prod.publish.xml": OLD.format(
-            "<PropertyGroup><TargetDatabaseName>Sales</TargetDatabaseName></PropertyGroup>"
-            '<ItemGroup><SqlCmdVariable Include="Peer"><Value>h:2</Value></SqlCmdVariable></ItemGroup>'
-        ),
-        "sub/bad.publish.xml": "<Project",
-    }
-    files["Test.publish.xml"] = OLD.format("")
-    (tmp_path / "Unread.publish.xml").touch()
-    read_bytes = Path.read_bytes
-
-    def read(file: Path) -> bytes:
-        if file.name == "Unread.publish.xml":
-            raise PermissionError(13, "Permission denied", str(file))
-        return read_bytes(file)
-
-    monkeypatch.setattr(Path, "read_bytes", read)
-    path = project(tmp_path, SDK.format(""), files)
-    good, empty, unread, bad = read_file(path, scripted_at=NOW).guesses
-    why = "not applied, a publish profile"
-    assert good == f"{tmp_path}/Prod.publish.xml: {why} of the database Sales (give its values with -v): Peer"
-    assert empty == f"{tmp_path}/Test.publish.xml: {why}"
-    assert unread.startswith(f"{tmp_path}/Unread.publish.xml: not read, ")
-    assert bad.startswith(f"{tmp_path}/sub/bad.publish.xml: not read, it is not XML")
+def test_a_publish_profile_is_named_once(tmp_path: Path) -> None:
+    profile = OLD.format(
+        "<PropertyGroup><TargetDatabaseName>Sales</TargetDatabaseName></PropertyGroup>"
+        '<ItemGroup><SqlCmdVariable Include="Peer"><Value>h:2</Value></SqlCmdVariable></ItemGroup>'
+    )
+    project(tmp_path, SDK.format(""), {"Prod.publish.xml": profile, "R.sql": ROUTE.format("R")})
+    notes = [
+        note for note in lint_files([str(tmp_path)], FileOptions(), now=NOW).notes if "Prod.publish.xml" in note
+    ]
+    why = "not read, it is a publish profile of the database Sales (give its values with -v): Peer"
+    assert notes == [f"{tmp_path}/Prod.publish.xml: {why}"]
 
 
 def test_a_project_in_the_working_directory_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

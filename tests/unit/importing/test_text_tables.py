@@ -761,6 +761,24 @@ ROUTE = "name\taddress\nTo{}\tTCP://h:1\nplain\tLOCAL\n"
         ("C\u0153ur_Op\u00e7\u00f5es_Luned\u00ec_Irm\u00e3_Facturaci\u00f3n_P\u00e0gina", "cp1252", True),
         ("M\u00f5\u00f5tmine_Luned\u00ecMattina_Pi\u00f9Vendite_Amanh\u00e3Pedido", "cp1252", True),
         ("\u0122imeneDati", "cp1257", False),
+        # Letters that French, Spanish, Portuguese, Icelandic and Greek have in other places.
+        ("Dzie\u0144", "cp1250", False),
+        ("Pas\u016bt\u012bjums", "cp1257", False),
+        ("Datub\u0101ze", "cp1257", False),
+        ("V\u0113sture", "cp1257", False),
+        ("\u0160\u0137irne", "cp1257", False),
+        ("B\u016bsena", "cp1257", False),
+        ("\u039d\u03ad\u03b1", "cp1253", False),
+        (
+            "A\u00f1oNuevo_Ma\u00eetre_Ch\u00e2teau_Fran\u00e7ois_Ao\u00fbt_D\u00fb_Inst\u00e2ncia_Co\u00e7\u00e3o",
+            "cp1252",
+            True,
+        ),
+        (
+            "Fra\u00eeche_C\u00e2ble_P\u00e2ques_Jo\u00e3o_Fe\u00e7a_Feli\u00e7_MA\u00d1ANA_HACE\u00d1A_Vi\u00f0skipti",
+            "cp1252",
+            True,
+        ),
     ],
 )
 def test_an_encoding_that_is_guessed_or_named(

@@ -59,6 +59,19 @@ def liquibase(read: ReadText, body: str, **options: object) -> AppliedScript:
         ),
         (f"--changeset a:1\nCREATE ROUTE r {LOCAL}\n/\nCREATE ROUTE s {LOCAL}\n/\n", [3, 5]),
         (f'--changeset a:1 endDelimiter:"\\nGO"\nCREATE ROUTE r {LOCAL}\nGO\nCREATE ROUTE s {LOCAL}\ngo', [3, 5]),
+        (
+            f"--changeset a:1 endDelimiter:GO|;\nSELECT 1;\nCREATE ROUTE r {LOCAL}\nGO\nCREATE ROUTE s {LOCAL}",
+            [4, 6],
+        ),
+        (
+            f"--changeset a:1 endDelimiter:@@|/\nCREATE ROUTE r {LOCAL}@@\nCREATE ROUTE s {LOCAL}\n/",
+            [3, 4],
+        ),
+        (
+            f'--changeset a:1 endDelimiter:"&#10;GO"\nCREATE ROUTE r {LOCAL}\nGO\nCREATE ROUTE s {LOCAL}\nGO',
+            [3, 5],
+        ),
+        ("--changeset a:1 endDelimiter:GO\nCREATE ROUTE Cargo\n WITH ADDRESS = N'LOCAL'\nGO", [3]),
         (f"--changeset a:1 stripComments:false runOnChange:true failOnError:true\nCREATE ROUTE r {LOCAL}", [3]),
         (f"--changeset a:1\nCREATE ROUTE r {LOCAL}\n--rollback DROP ROUTE r", [3]),
         (f"--changeset a:1 dbms:h2,mssql\nCREATE ROUTE r {LOCAL}", [3]),
@@ -260,6 +273,12 @@ def test_templates_and_the_database_in_use(read: ReadText) -> None:
         ("a.xml", '<?xml version="1.0"?>\n<!-- x -->\n<databaseChangeLog xmlns="u">', "XML"),
         ("a.sql", "<databaseChangeLog>", "XML"),
         ("model.xml", '<DataSchemaModel FileFormatVersion="1.2">', "XML"),
+        (
+            "a.publish.xml",
+            "<Project><TargetDatabaseName>Shop</TargetDatabaseName>",
+            "profile of the database Shop",
+        ),
+        ("b.publish.xml", '<?xml version="1.0"?><Project/>', "a publish profile"),
         ("a.sql", "<schema, sysname, dbo>", None),
         ("a.yaml", "# x\n---\ndatabaseChangeLog:\n- changeSet:", "YAML"),
         ("a.json", '{\n "databaseChangeLog": [', "JSON"),
