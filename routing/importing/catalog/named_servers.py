@@ -36,7 +36,7 @@ _SUBJECT = re.compile(
     r"|(?:rout(?:es?|en|ing)|r[uo]tas?|rotalar|tras[ay]|itin[eé]raires?|servi[cçz]\w{1,3}|dienste?|usługi|služby"
     r"|datab\w{2,4}|datenbank(?:en)?|queues?|filas?|files?|colas?|warteschlangen?|endp\w{3,5}|[ck]onversa\w{3,6}|dialog\w?"
     r"|messages?|mensa\w{3,5}|nachrichten?|transmission|broker|results?|ergebnisse?|outputs?|reports?|berichte?|kolejki"
-    r"|(?:result(?:set)?|table|grid|query)\d+"
+    r"|(?:result(?:set)?|table|grid|query|step|part|section|item|figure|example|schritt|teil|paso|parte|[eé]tape|passo)\d+"
     r"|служб\w?|маршрут\w?|очеред\w?|сервис\w?|сообщени\w|サービス|ルート|キュー|服务|路由|队列|서비스)"
 )
 _BETWEEN = re.compile(r"server|instance|sql|sys|of|on|at|from|for|the|in|von|auf|de|del|du|sur|en|h?\d+")
@@ -50,7 +50,16 @@ _CAPITALS = re.compile(
     r"[A-Z][A-Z0-9_.-]+"
 )
 _AFTER_MACHINE = re.compile(r"[\\,]")
-_TOWARDS = frozenset(["to", "nach", "an", "vers", "para", "hacia", "ab"])
+_TOWARDS = frozenset(["to", "for", "nach", "an", "vers", "para", "hacia", "ab"])
+# Behind these words an introduction has its server, unless one that begins a phrase follows.
+_BEFORE_NAME = re.compile(
+    r"on|at|from|of|in|is|are|here's|it's|auf|von|bei|aus|ist|sur|de|chez|est|desde|es|da|em"
+)
+_PHRASES = re.compile(
+    r"(?:an?|the|th[eo]s?e?|this|that|all|each|both|every|some|any|my|our|your|its|their|it|here|there|now|what|how|where"
+    r"|which|one|two|three|first|second|third|next|last|other|d[aei][srnmt]|diese[rsmn]?|eine[rmsn]?|mein\w{0,2}|l[aeo]s?|el"
+    r"|ce\w{0,3}|un[aeo]?s?|m[aioy]n?|est[aeo]s?|lo que)"
+)
 
 
 class ConnectionMark(NamedTuple):
@@ -118,11 +127,17 @@ def find_caption(line: str) -> ConnectionMark | None:
         return database
     words = [word.strip(_AROUND_WORD) for word in _TAGS.sub(" ", line).split()]
     own = frozenset(
-        word
+        word.upper() if is_introduction and _is_placed(before.lower(), word.lower()) else word
         for before, word in zip(["", *words], words, strict=False)
-        if _is_name(word) and before.lower() not in _TOWARDS
+        if _is_name(word) and before.lower() not in _TOWARDS and not _is_subject(word.lower())
     )
     return ConnectionMark(_INTRODUCTION if is_introduction else _SENTENCE, own) if own else None
+
+
+def _is_placed(before: str, word: str) -> bool:
+    """Return whether a word is where an introduction has its server, so that it counts as one in capitals."""
+    is_behind = _BEFORE_NAME.fullmatch(before) is not None
+    return is_behind and not _is_between(word) and _PHRASES.fullmatch(word) is None
 
 
 def _names_in(title: str, *, is_heading: bool) -> frozenset[str]:

@@ -61,6 +61,12 @@ _TYPE_LINE = "#TYPE "
 _TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|col|colgroup|thead|tbody|tr)\b", re.IGNORECASE)
 # Lines of box drawings and Markdown that separate rows.
 _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
+# DuckDB and Polars show the types of columns below their names, above the line that ends the header.
+_TYPES = re.compile(
+    r"^([ \t]*[\u250c\u256d\u250f\u2554].*\n.*\n(?:[ \t\u2502-]+\r?\n)?)[ \t]*\u2502(?: *[a-z][^\u2502\n]*\u2502)+"
+    r"(?=[ \t]*\r?\n[ \t]*[\u251c\u2521\u2523\u255e-\u2560])",
+    re.MULTILINE,
+)
 _MARKDOWN_RULE = re.compile(r"^[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|[ \t\r]*$", re.MULTILINE)
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _QUOTED_PRINTABLE = re.compile(
@@ -124,7 +130,7 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
         return TextLayout(TextForm.SEPARATED, separator_line[1]), text
     separator, head = _find_separator(text[:_HEAD].translate(_BOXES))
     if separator == _BOX:
-        text = text.translate(_BOXES)
+        text = _TYPES.sub(rf"\1{_INNER_RULE}", text.translate(_BOXES))
     if separator in _BARS and head.lstrip().startswith(separator):
         is_marked = head.lstrip().startswith(_JIRA_HEADER) or _MARKDOWN_RULE.search(text) is not None
         has_entities = separator == "|" and is_marked and "+-" not in text

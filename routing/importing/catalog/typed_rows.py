@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone, tzinfo
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 
 from routing.errors import quote
 from routing.importing.catalog import cell_values
@@ -24,6 +24,7 @@ from routing.importing.covered_rows import Doubt
 from routing.importing.import_faults import stand_in_missing, unreadable_file
 from routing.importing.import_files import Reach, is_writable, on_this_disk
 from routing.importing.tsql.script_statements import length
+from routing.rules.text import host
 from routing.terms import TableRow
 
 # The cells of a row → typed values, and where and when the row is from.
@@ -349,11 +350,13 @@ def export_of(
 
 
 def _known_names(sets: Sequence[FoundResultSet], stand_ins_of: Callable[[FoundResultSet], StandIns]) -> KnownNames:
-    """Return the servers and databases that exports and options name."""
+    """Return the servers and databases that exports, their addresses and options name."""
     servers, databases = set[object](), set[object]()
     for part in sets:
         rows, stand_ins = part.rows.rows, stand_ins_of(part)
         servers.update((part.rows.server, stand_ins.instance_name, *rows.different("instance_name")))
+        hosts = filter(None, (host(str(address)) for address in rows.different("address")))
+        servers.update(chain.from_iterable((name, name.partition(".")[0]) for name in hosts))
         databases.update((part.rows.database, stand_ins.database_name, *rows.different("database_name")))
         databases.update(rows.different("name") if part.view.name == "databases" else ())
     return KnownNames.of(servers, databases)

@@ -245,6 +245,14 @@ ORDINARY_TITLES = {
     "named instances": ("### web\\sql1", "### web\\sql2", 0),
     "a label elsewhere": ("Server: edge\n\n# edge", "# hub", 0),
     "sentences": ("on CORE I get:", "and here is EDGE:", 0),
+    "introductions without capitals": ("on core i get:", "here is edge:", 0),
+    "a place in German": ("auf core:", "und von edge kommt:", 0),
+    "introductions of phrases": ("here is what i get:", "and this is the second one:", 2),
+    "introductions of one server": ("on core i get:", "these are on core:", 2),
+    "a place and a subject": ("on core i get:", "and here are the services:", 2),
+    "the host of an address": ("## Notes", "far shows this:", 0),
+    "steps": ("STEP1", "STEP2", 2),
+    "steps with a colon": ("PART1:", "PART2:", 2),
     "an abbreviation": ("here is the DMV:", "and from SSMS:", 2),
     "the first without": ("", "## HUB", 2),
     "the second of another": ("", "## HUB2", 0),
@@ -264,7 +272,7 @@ def test_a_title_counts_only_if_it_plainly_names_a_server_or_database(
     tmp_path: Path, first: str, second: str, count: int
 ) -> None:
     header = "| name | {} | {} |\n|---|---|---|\n| a | {} | 1 |\n".format
-    of_routes = header("address", "remote_service_name", "LOCAL")
+    of_routes = header("address", "remote_service_name", "tcp://far.example:4022")
     of_services = header("service_id", "service_queue_id", 7)
     text = f"{first}\n\n{of_routes}\n{second}\n\n{of_services}"
     (tmp_path / "databases.csv").write_text(
@@ -409,6 +417,14 @@ BOXES = {
     "dashed columns": (
         "\u250c\u2500\u252c\u2500\u2510\n\u2502 name \u2506 service_id \u2502\n\u255e\u2550\u256a\u2550\u2561\n"
         "\u2502 //a \u2506 65536 \u2502\n\u2514\u2500\u2534\u2500\u2518\n"
+    ),
+    "types": (
+        "\u250c\u2500\u252c\u2500\u2510\n\u2502 name \u2502 service_id \u2502\n\u2502 text \u2502 int \u2502\n"
+        "\u251c\u2500\u253c\u2500\u2524\n\u2502 //a \u2502 65536 \u2502\n\u2514\u2500\u2534\u2500\u2518\n"
+    ),
+    "types below dashes": (
+        "\u250c\u2500\u2510\r\n\u2502 name \u2502 service_id \u2502\r\n\u2502 - \u2502 --- \u2502\r\n"
+        "\u2502 str \u2502 i64 \u2502\r\n\u255e\u2550\u2561\r\n\u2502 //a \u2502 65536 \u2502\r\n\u2514\u2500\u2518\r\n"
     ),
 }
 
