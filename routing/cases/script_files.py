@@ -264,9 +264,10 @@ def read_text_by_instance(
 ) -> Iterator[tuple[str, ReadScript]]:
     """Yield the parts of a script's text with their instances, as `read_scripts`. ``file`` is its shown name."""
 
-    def read(servers: Collection[str | None]) -> ReadScript:
+    def read(servers: Collection[str | None], name: str | None) -> ReadScript:
         return read_script(
             text,
+            instance=name,
             file=file,
             scripted_at=scripted_at,
             database=options.stand_ins.database_name,
@@ -308,9 +309,10 @@ class _ScriptReader:
             instance or find_in_folders(file, self.known_instances) or options.stand_ins.instance_name or by_file
         )
 
-        def read(servers: Collection[str | None]) -> ReadScript:
+        def read(servers: Collection[str | None], name: str | None) -> ReadScript:
             return read_file(
                 file,
+                instance=name,
                 scripted_at=self.scripted_at,
                 database=options.stand_ins.database_name,
                 variables=options.variables,
@@ -332,18 +334,18 @@ class _ScriptReader:
 def _split_by_instance(
     file: str,
     servers: Sequence[str | None],
-    read: Callable[[Collection[str | None]], ReadScript],
+    read: Callable[[Collection[str | None], str | None], ReadScript],
     own_instance: str | None,
     known_instances: KnownInstances,
     notes: list[str],
 ) -> Iterator[tuple[str, ReadScript]]:
-    """Yield the parts of a script for each instance. ``read`` reads the batches for some servers."""
+    """Yield the parts of a script for each instance. ``read`` reads the batches of an instance's servers."""
     spelling, servers_by_instance = NameSpelling(known_instances), dict[str | None, set[str | None]]()
     # A script without batches is also read, to report faults such as a missing :r file.
     for server in servers or (None,):
         name = own_instance if server is None else _find_instance(server, own_instance, known_instances)
         servers_by_instance.setdefault(None if name is None else spelling.instance(name), set()).add(server)
-    scripts = {instance: read(servers) for instance, servers in servers_by_instance.items()}
+    scripts = {instance: read(servers, instance) for instance, servers in servers_by_instance.items()}
     if not any(script.says_anything for script in scripts.values()):
         wrong = [
             f", line {problem.line}: {problem.why}" for script in scripts.values() for problem in script.problems

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from routing.importing.tsql.cursor import LexemeCursor, drop_line_breaks
 from routing.importing.tsql.script_statements import ConditionGuard, GuardSubject, RefusalError, length
+from routing.importing.tsql.servers import find_instance
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, LexemeList, depth_of, split_words
 from routing.importing.tsql.values import (
     ANYTHING,
@@ -58,7 +59,7 @@ class SessionFacts:
 
     ``error`` is @@ERROR, or None if it is unknown. ``caught`` is the known error that a CATCH block handles.
     ``ask`` answers questions about the state, or returns None if it cannot. ``value_of`` returns a variable's
-    value.
+    value. ``instance`` may have another name than the server has for itself.
     """
 
     database: str | None
@@ -68,6 +69,7 @@ class SessionFacts:
     caught: int | None = None
     ask: Callable[[ConditionGuard], bool | None] = lambda guard: None
     value_of: Callable[[str], Value | None] = lambda name: None
+    instance: str | None = None
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,11 @@ class _ExpressionReader(LexemeCursor):
             if not self._facts.error and sign in ("=", "<>", "!=", ">") and self.sum() == ZERO:
                 return ConditionAnswer(sign == "=", expects_no_error=True)
             self.position = 0
+        if self._take_server():
+            sign, name = self._sign(), self._literal()
+            is_named = find_instance(name, filter(None, [self._facts.instance])) is not None
+            is_known = is_named and sign in ("=", "<>", "!=")
+            return ConditionAnswer(sign == "=", by_state=True) if is_known else _NOT_KNOWN
         left = self.sum()
         if self.take("IS", "NULL"):
             return self._decide(left, lambda value: value is None)
@@ -209,6 +216,15 @@ class _ExpressionReader(LexemeCursor):
         if isinstance(right, CatalogValue):
             return self._decide(right, lambda value: compare(sign, left, value))
         return self._decide(left, lambda value: compare(sign, value, right))
+
+    def _take_server(self) -> bool:
+        start = self.position
+        if self.take("@@SERVERNAME"):
+            return True
+        if self.take("SERVERPROPERTY", "(") and self._literal().lower() == "servername" and self.take(")"):
+            return True
+        self.position = start
+        return False
 
     def _sign(self) -> str:
         if self.take("LIKE"):

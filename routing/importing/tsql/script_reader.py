@@ -66,6 +66,7 @@ class ReadScript:
     content_digest: str = ""
     own_time: datetime | None = None
     first_database: str | None = None
+    instance: str | None = None
     parts: tuple[ScriptBatch | StatementProblem, ...] = field(default=(), compare=False, repr=False)
     guesses: tuple[str, ...] = ()
     rivals: Mapping[StatementKey, str] = field(default_factory=dict, compare=False, repr=False)
@@ -103,11 +104,11 @@ class AppliedScript:
 
 def _with_statements(script: ReadScript) -> ReadScript:
     """Return a script with its statements and problems that are independent of any instance."""
-    run = _run_script(script, ScriptRun(script.first_database, None))
+    run = _run_script(script, ScriptRun(script.first_database, None, instance=script.instance))
     rivals = find_rivals(run.effects)
     if rivals:
         script = replace(script, rivals=rivals)
-        run = _run_script(script, ScriptRun(script.first_database, None))
+        run = _run_script(script, ScriptRun(script.first_database, None, instance=script.instance))
     return replace(
         script,
         statements=tuple(effect.statement for effect in run.effects),
@@ -127,7 +128,7 @@ def apply_script(
     match comes first. Service names match exactly, as in Service Broker. A database keeps the state's spelling.
     Statements for which ``leaves_out`` returns True change nothing.
     """
-    run = _run_script(script, ScriptRun(script.first_database, state, leaves_out))
+    run = _run_script(script, ScriptRun(script.first_database, state, leaves_out, script.instance))
     if run.holdings is None:
         raise TypeError("a script is applied to a state")
     return AppliedScript(
@@ -326,6 +327,7 @@ def read_script(
             servers=tuple(dict.fromkeys(named)),
             content_digest=_digest_content(contents, database, variables or {}),
             first_database=database,
+            instance=instance,
             parts=tuple(parts),
         )
     )

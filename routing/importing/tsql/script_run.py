@@ -109,7 +109,9 @@ class ScriptRun:
         database: str | None,
         state: InstanceState | None,
         leaves_out: Callable[[ScriptStatement], bool] = lambda statement: False,
+        instance: str | None = None,
     ) -> None:
+        self.instance = instance
         self.holdings = None if state is None else NamedRows(state)
         self.leaves_out = leaves_out
         self.connection = SqlConnection(database)
@@ -229,6 +231,7 @@ class ScriptRun:
             caught[-1] if caught else None,
             self._ask,
             partial(self.look_up, condition=condition),
+            self.instance,
         )
 
     def _ask(self, guard: ConditionGuard) -> bool | None:

@@ -366,3 +366,29 @@ def test_dialogs_are_not_blocks(read: ReadText) -> None:
     )
     assert [statement.name for statement in script.statements] == ["b"]
     assert [problem.line for problem in script.problems] == [2]
+
+
+@pytest.mark.parametrize(
+    ("condition", "instance", "routes"),
+    [
+        ("@@SERVERNAME = N'hub'", "HUB", ["a"]),
+        ("SERVERPROPERTY('ServerName') = N'HUB'", "HUB", ["a"]),
+        ("@@SERVERNAME <> N'HUB'", "HUB", ["b"]),
+        ("NOT @@SERVERNAME = N'HUB\\SQL1'", "HUB\\SQL1", ["b"]),
+        # The name of an instance need not be the one that the server has.
+        ("@@SERVERNAME = N'HUB'", "EDGE", []),
+        ("@@SERVERNAME = N'.'", "HUB", []),
+        ("@@SERVERNAME LIKE N'H%'", "HUB", []),
+        ("SERVERPROPERTY('MachineName') = N'HUB'", "HUB", []),
+        ("@@SERVERNAME = N'HUB'", None, []),
+    ],
+)
+def test_the_name_of_the_server_is_that_of_the_instance(
+    read: ReadText, condition: str, instance: str | None, routes: list[str]
+) -> None:
+    script = read(f"IF {condition} DROP ROUTE a ELSE DROP ROUTE b", instance=instance)
+    state = InstanceState(tuple(RouteState("db", name, "LOCAL") for name in "ab"))
+    done = apply_script(state, script)
+    assert [statement.name for statement in done.statements] == routes
+    assert len(done.passed_over) == len(routes)
+    assert done.refused == (0 if routes else 2)
