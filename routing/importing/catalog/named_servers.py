@@ -51,14 +51,15 @@ _CAPITALS = re.compile(
 )
 _AFTER_MACHINE = re.compile(r"[\\,]")
 _TOWARDS = frozenset(["to", "for", "nach", "an", "vers", "para", "hacia", "ab"])
-# Behind these words an introduction has its server, unless one that begins a phrase follows.
+# The parts of two servers in a dialog.
+_ROLES = frozenset(["initiator", "target", "sender", "receiver", "forwarder"])
+# The words behind which an introduction has its server, unless one that begins a phrase follows.
 _BEFORE_NAME = re.compile(
     r"on|at|from|of|in|is|are|here's|it's|auf|von|bei|aus|ist|sur|de|chez|est|desde|es|da|em"
 )
 _PHRASES = re.compile(
-    r"(?:an?|the|th[eo]s?e?|this|that|all|each|both|every|some|any|my|our|your|its|their|it|here|there|now|what|how|where"
-    r"|which|one|two|three|first|second|third|next|last|other|d[aei][srnmt]|diese[rsmn]?|eine[rmsn]?|mein\w{0,2}|l[aeo]s?|el"
-    r"|ce\w{0,3}|un[aeo]?s?|m[aioy]n?|est[aeo]s?|lo que)"
+    r"(?:an?|the|th(?:is|at|[eo]se)|all|each|both|some|any|my|our|your|its|their|it|here|there|now|what|how|where|which"
+    r"|one|two|first|second|third|next|last|other|d[aei][srnmt]|diese[rsmn]?|eine[rmsn]?|l[aeo]s?|el|un[aeo]?s?|est[aeo]s?)"
 )
 
 
@@ -275,6 +276,7 @@ def _find_plain(parts: Sequence[tuple[CatalogView, ResultSet]], servers: Collect
 
 
 def _is_plain(kind: str, word: str, servers: Collection[str]) -> bool:
-    """Return whether a word of a title is a known server, or has the form of one."""
+    """Return whether a word of a title is a known server or its part in a dialog, or has the form of one."""
     has_form = _NAMED_INSTANCE.fullmatch(word) or (kind in _NAMES and _MACHINE.fullmatch(word))
-    return word.casefold() in servers or bool(has_form)
+    is_role = kind != _SENTENCE and word.casefold() in _ROLES
+    return word.casefold() in servers or is_role or bool(has_form)

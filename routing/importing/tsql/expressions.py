@@ -199,7 +199,7 @@ class _ExpressionReader(LexemeCursor):
             if not self._facts.error and sign in ("=", "<>", "!=", ">") and self.sum() == ZERO:
                 return ConditionAnswer(sign == "=", expects_no_error=True)
             self.position = 0
-        if self._take_server():
+        if self.take("@@SERVERNAME"):
             sign, name = self._sign(), self._literal()
             is_named = find_instance(name, filter(None, [self._facts.instance])) is not None
             is_known = is_named and sign in ("=", "<>", "!=")
@@ -216,15 +216,6 @@ class _ExpressionReader(LexemeCursor):
         if isinstance(right, CatalogValue):
             return self._decide(right, lambda value: compare(sign, left, value))
         return self._decide(left, lambda value: compare(sign, value, right))
-
-    def _take_server(self) -> bool:
-        start = self.position
-        if self.take("@@SERVERNAME"):
-            return True
-        if self.take("SERVERPROPERTY", "(") and self._literal().lower() == "servername" and self.take(")"):
-            return True
-        self.position = start
-        return False
 
     def _sign(self) -> str:
         if self.take("LIKE"):
