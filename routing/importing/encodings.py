@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from encodings.aliases import aliases
 
-from routing.errors import InputError, quote
+from routing.errors import InputError, name_nearest, quote
 from routing.importing.import_files import as_shown
 
 GUESS = "Windows-1252"
@@ -65,8 +64,13 @@ def reading_as(encoding: str | None) -> Iterator[None]:
     Raises:
         InputError: Python knows no text encoding of this name.
     """
-    if encoding is not None:
-        _check(encoding)
+    try:
+        "a".encode(encoding or GUESS)
+    except (LookupError, ValueError):
+        near = name_nearest(str(encoding).lower(), {name: name for name in (*aliases, *aliases.values())})
+        suggestion = "" if near is None else f", did you mean {near}?"
+        hint = "use one of Python's names, such as cp1251, cp850 or shift_jis"
+        raise InputError(f"--encoding {quote(encoding)} is not an encoding{suggestion}", hint) from None
     token = _CHOSEN.set(encoding)
     try:
         yield
@@ -77,16 +81,6 @@ def reading_as(encoding: str | None) -> Iterator[None]:
 def chosen_encoding() -> str | None:
     """Return the encoding that the caller sets for files without a known one."""
     return _CHOSEN.get()
-
-
-def _check(encoding: str) -> None:
-    try:
-        "a".encode(encoding)
-    except (LookupError, ValueError):
-        nearest = difflib.get_close_matches(encoding.lower(), [*aliases, *aliases.values()], n=1)
-        suggestion = f", did you mean {nearest[0]}?" if nearest else ""
-        hint = "use one of Python's names, such as cp1251, cp850 or shift_jis"
-        raise InputError(f"--encoding {quote(encoding)} is not an encoding{suggestion}", hint) from None
 
 
 def is_plausible(text: str) -> bool:

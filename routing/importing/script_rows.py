@@ -187,7 +187,7 @@ def apply_all(
             done.notes.append(say_nothing(script))
         name = Path(script.file).name
         done.rows_read[script.file if name in done.rows_read else name] = (
-            result.applied + len(result.passed_over) + result.refused,
+            len(result.statements) + len(result.passed_over) + result.refused,
             sum(not problem.counted for problem in problems),
             len(result.passed_over),
         )

@@ -53,13 +53,13 @@ _AFTER_MACHINE = re.compile(r"[\\,]")
 _TOWARDS = frozenset(["to", "for", "nach", "an", "vers", "para", "hacia", "ab"])
 # The parts of two servers in a dialog.
 _ROLES = frozenset(["initiator", "target", "sender", "receiver", "forwarder"])
-# The words behind which an introduction has its server, unless one that begins a phrase follows.
-_BEFORE_NAME = re.compile(
-    r"on|at|from|of|in|is|are|here's|it's|auf|von|bei|aus|ist|sur|de|chez|est|desde|es|da|em"
-)
-_PHRASES = re.compile(
-    r"(?:an?|the|th(?:is|at|[eo]se)|all|each|both|some|any|my|our|your|its|their|it|here|there|now|what|how|where|which"
-    r"|one|two|first|second|third|next|last|other|d[aei][srnmt]|diese[rsmn]?|eine[rmsn]?|l[aeo]s?|el|un[aeo]?s?|est[aeo]s?)"
+# An introduction has its server behind these words, unless one that begins a phrase follows.
+_PLACED = re.compile(
+    r"(?:on|at|from|of|in|is|are|here's|it's|auf|von|bei|aus|ist|sur|de|chez|est|desde|es|da|em) "
+    r"(?!(?:an?|the|th(?:is|at|[eo]se)|all|each|both|some|any|my|our|your|its|their|it|here|there|now|what|how|where"
+    r"|one|two|first|second|third|next|last|other|d[aei][srnmt]|diese[rsmn]?|eine[rmsn]?|l[aeo]s?|el|un[aeo]?s?"
+    r"|est[aeo]s?|which|server|instance|sql|sys|in|on|at|from|of|\d+)$)\S+",
+    re.IGNORECASE,
 )
 
 
@@ -128,17 +128,12 @@ def find_caption(line: str) -> ConnectionMark | None:
         return database
     words = [word.strip(_AROUND_WORD) for word in _TAGS.sub(" ", line).split()]
     own = frozenset(
-        word.upper() if is_introduction and _is_placed(before.lower(), word.lower()) else word
+        # There a word counts as one in capitals.
+        word.upper() if is_introduction and _PLACED.fullmatch(f"{before} {word}") else word
         for before, word in zip(["", *words], words, strict=False)
         if _is_name(word) and before.lower() not in _TOWARDS and not _is_subject(word.lower())
     )
     return ConnectionMark(_INTRODUCTION if is_introduction else _SENTENCE, own) if own else None
-
-
-def _is_placed(before: str, word: str) -> bool:
-    """Return whether a word is where an introduction has its server, so that it counts as one in capitals."""
-    is_behind = _BEFORE_NAME.fullmatch(before) is not None
-    return is_behind and not _is_between(word) and _PHRASES.fullmatch(word) is None
 
 
 def _names_in(title: str, *, is_heading: bool) -> frozenset[str]:

@@ -405,7 +405,10 @@ class _TextReader:
             name: self._values(table, cells) if name in views.KEPT or row_check.checks(name) else cells
             for name, cells in zip(names, columns, strict=True)
         }
-        misfits = self._find_misfits(values, is_complete=table.fixed is not None)
+        misfits: dict[int, str] = {}
+        for name in filter(row_check.checks, values):
+            for place, why in row_check.find_misfits(name, values[name], is_complete=table.fixed is not None):
+                misfits.setdefault(place, why)
         if misfits:
             result_set.rejected += [(numbers[place], why) for place, why in misfits.items()]
             fitting = [place for place in range(len(numbers)) if place not in misfits]
@@ -452,14 +455,6 @@ class _TextReader:
         return text_lines.cell_value(
             cell, padded=table.padded, is_all_quoted=bool(table.is_all_quoted), has_quotes=has_quotes
         )
-
-    def _find_misfits(self, values: dict[str, Sequence[str | None]], *, is_complete: bool) -> dict[int, str]:
-        misfits: dict[int, str] = {}
-        for name, cells in values.items():
-            if row_check.checks(name):
-                for place, why in row_check.find_misfits(name, cells, is_complete=is_complete):
-                    misfits.setdefault(place, why)
-        return misfits
 
     # Layouts of tables without a header
 

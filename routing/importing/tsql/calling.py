@@ -341,7 +341,8 @@ class CallRunner:
             key = self._key_of(parts)
             yield key
             for other in list(self._run.procedures):
-                if other != key and other[:2] == key[:2] and tree.is_of_group(other[2], key[2]):
+                number = other[2].removeprefix(f"{key[2]};")
+                if other[:2] == key[:2] and number != other[2] and number.isdecimal():
                     yield other
 
     def name_uncalled(self) -> None:

@@ -27,9 +27,8 @@ _INCLUDE = re.compile(r"\s*:r\s", re.IGNORECASE)
 _OURS = frozenset(["mssql", "all"])
 _SELECTORS = ("context", "contextfilter", "labels")
 _PARTS = frozenset(["CASE"])
-# A delimiter only on a line of its own.
-_SLASH = "/"
-_STATEMENT_END = ";"
+# The second is a delimiter only on a line of its own.
+_STATEMENT_END, _SLASH = _DEFAULT = (";", "/")
 _WITHIN_WORD = re.compile(r"(?<=\w)\w")
 _USUAL = frozenset([_STATEMENT_END, "go"])
 
@@ -42,7 +41,7 @@ def is_formatted(text: str) -> bool:
 def as_changeset(source: SourceText, delimiter: str) -> SourceText:
     """Return a script as formatted SQL if its changelog has a delimiter of its statements beside ; and GO."""
     written = _clean(delimiter)
-    if _USUAL.issuperset(written) or is_formatted(source.text):
+    if not delimiter or _USUAL.issuperset(written) or is_formatted(source.text):
         return source
     quote_sign = "'" if '"' in delimiter else '"'
     changeset = f"--changeset sqlFile endDelimiter:{quote_sign}{'|'.join(written)}{quote_sign}"
@@ -52,7 +51,7 @@ def as_changeset(source: SourceText, delimiter: str) -> SourceText:
 def _clean(delimiter: str) -> tuple[str, ...]:
     """Return the alternatives of a delimiter without the line ends around them."""
     plain = _LINE_END_ESCAPES.sub("", html.unescape(delimiter)).lower()
-    return tuple(dict.fromkeys(filter(None, map(str.strip, plain.split("|"))))) or (";",)
+    return tuple(dict.fromkeys(filter(None, map(str.strip, plain.split("|"))))) or _DEFAULT
 
 
 def read_any_batches(
@@ -76,7 +75,7 @@ class ChangesetLines(sqlcmd.BatchLines):
         super().__init__(variables, include, take)
         self._changeset: Changeset | None = None
         # None where Liquibase does not split a changeset.
-        self._delimiters: tuple[str, ...] | None = (_STATEMENT_END,)
+        self._delimiters: tuple[str, ...] | None = _DEFAULT
         self._why_left_out: str | None = None
         self._left_out: list[str] = []
         self._ignored: float = 0
@@ -136,18 +135,10 @@ class ChangesetLines(sqlcmd.BatchLines):
         return False
 
     def _ends_at(self, line: str, file: str, number: int) -> bool:
-        ending, delimiters = line.rstrip().lower(), self._delimiters or ()
-        if (
-            ending.strip() == _SLASH
-            and not {_SLASH, _STATEMENT_END}.isdisjoint(delimiters)
-            and self._state == CODE
-        ):
-            self.flush()
-            return True
-        own = (sign for sign in delimiters if sign not in (_STATEMENT_END, _SLASH) and ending.endswith(sign))
-        delimiter = next(own, "")
-        # A name such as Cargo does not end with GO.
-        if not delimiter or _WITHIN_WORD.match(ending, len(ending) - len(delimiter)):
+        delimiter = next(
+            (sign for sign in self._delimiters or () if _is_ending(line.rstrip().lower(), sign)), None
+        )
+        if delimiter is None:
             return False
         self._line(line.rstrip()[: -len(delimiter)], file, number)
         if self._state == CODE:
@@ -194,6 +185,13 @@ class ChangesetLines(sqlcmd.BatchLines):
             self._given_variables.pop(name.casefold(), None)
         elif earlier == (value, selector):
             self._given_variables.setdefault(name.casefold(), value)
+
+
+def _is_ending(line: str, delimiter: str) -> bool:
+    """Return whether a delimiter ends a line in lower case. A name such as Cargo does not end with GO."""
+    if delimiter in _DEFAULT:
+        return delimiter == _SLASH == line.strip()
+    return line.endswith(delimiter) and _WITHIN_WORD.match(line, len(line) - len(delimiter)) is None
 
 
 def _attributes(text: str) -> dict[str, str]:

@@ -92,11 +92,6 @@ class AppliedScript:
     left_out: tuple[ScriptStatement, ...] = ()
 
     @property
-    def applied(self) -> int:
-        """How many statements were applied."""
-        return len(self.statements)
-
-    @property
     def refused(self) -> int:
         """How many statements do not count: refused, rolled back, or not known."""
         return sum(not problem.counted for problem in self.problems)
