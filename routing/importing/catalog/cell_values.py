@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import uuid
 from collections.abc import Callable, Sequence
@@ -11,7 +10,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import cast
 
-from routing.errors import InputError, quote
+from routing.errors import InputError, name_nearest, quote
 from routing.importing.catalog.culture_times import CultureForm, DateFormat, read_micros
 from routing.importing.catalog.views import CellKind
 from routing.render.wording import format_time
@@ -87,11 +86,6 @@ def is_only_date(cell: object) -> bool:
 
 class UnknownTime(datetime):
     """A time that a cell does not show. Its value is the time of the export."""
-
-    @classmethod
-    def of_export(cls, at: datetime) -> UnknownTime:
-        """Return the export's time as the value of an unknown time."""
-        return cls(*at.timetuple()[:6], at.microsecond, at.tzinfo)
 
 
 def time(cell: object, form: TimeForm | None = None) -> datetime:
@@ -238,8 +232,8 @@ def _named_zone(text: str) -> tzinfo:
         hint = "this machine has no time zones: pip install tzdata, or give an offset such as +02:00"
         raise InputError(f"--time-zone {quote(text)} cannot be found", hint)
     folded = {name.lower(): name for name in zone_names}
-    nearest = difflib.get_close_matches(text.lower()[:100], sorted(folded), n=1, cutoff=0.5)
-    suggestion = f", did you mean {folded[nearest[0]]}?" if nearest else ""
+    near = name_nearest(text.lower(), folded)
+    suggestion = "" if near is None else f", did you mean {near}?"
     hint = "name one as Europe/Berlin, or give an offset such as +02:00"
     raise InputError(f"--time-zone {quote(text)} is not a time zone{suggestion}", hint)
 

@@ -195,7 +195,9 @@ def find_culture_form(cells: Collection[str], file: str) -> CultureForm | None:
         if times is not None:
             fitting.setdefault(times, form)
     if len(fitting) > 1:
-        raise _ambiguous(file, texts, list(fitting.values()))
+        shown = " or ".join(f"--date-format {quote(form.text)}" for form in fitting.values())
+        problem = f"which part of the time {quote(texts[0])} is the day cannot be told from its file"
+        raise InputError(f"{quote(file)}: {problem}", f"give {shown}")
     return next(iter(fitting.values()), None)
 
 
@@ -205,12 +207,6 @@ def _read_all(form: CultureForm, texts: Iterable[str]) -> tuple[datetime, ...] |
     except ValueError:
         return None
     return tuple(time for time in times if time is not None)
-
-
-def _ambiguous(file: str, texts: list[str], forms: list[CultureForm]) -> InputError:
-    shown = " or ".join(f"--date-format {quote(form.text)}" for form in forms)
-    problem = f"which part of the time {quote(texts[0])} is the day cannot be told from its file"
-    return InputError(f"{quote(file)}: {problem}", f"give {shown}")
 
 
 def _orders_of(match: re.Match[str]) -> tuple[str, ...]:

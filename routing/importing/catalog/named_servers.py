@@ -83,7 +83,6 @@ ServerMarks = Mapping[str, frozenset[str]]
 _ANNOUNCED, HEADING, CAPTION = ":", "#", ""
 _LABEL, _SENTENCE, _INTRODUCTION, _DATABASE = " :", ".", ".:", "database"
 _NAMES = (HEADING, CAPTION, _LABEL)
-_INTRODUCING = (_LABEL, _INTRODUCTION)
 TITLES = (*_NAMES, _DATABASE)
 """The kinds of titles that consist of a name."""
 # A title such as Database Shop, which may also be one of database mirroring.
@@ -264,7 +263,7 @@ def _find_plain(parts: Sequence[tuple[CatalogView, ResultSet]], servers: Collect
     in_capitals = {
         frozenset(filter(_CAPITALS.fullmatch, words)): kind for kind, words in titles if kind != _SENTENCE
     }
-    introducing = [words for words, kind in in_capitals.items() if words and kind in _INTRODUCING]
+    introducing = [words for words, kind in in_capitals.items() if words and kind in (_LABEL, _INTRODUCTION)]
     if not plain and len(introducing) < 2:
         return set()
     return plain.union(others, *(map(str.casefold, words) for words in (in_capitals if plain else introducing)))

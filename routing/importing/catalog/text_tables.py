@@ -268,7 +268,10 @@ class _TextReader:
         dashes = self._dashes(below[1], len(cells))
         has_dashes = dashes and (self._is_first or any(name in views.NAMES for name in names))
         if self._is_separated and self._is_first and len(cells) == len(below[1]) == 1:
-            self._refuse_lines_of_cells(names[0], text_lines.cell_text(below[1][0]).lower())
+            under = text_lines.cell_text(below[1][0]).lower()
+            if names[0] != under and {names[0], under} <= views.NAMES:
+                why = "each of its cells is on a line of its own"
+                raise unreadable_file(self._file, why, "export it as CSV, or with sbroute import queries")
         if not (has_dashes or self._names_columns(names) or (self._layout.is_typed and self._is_first)):
             return False
         if not self._is_separated and len(cells) == 1 and cells[0].strip().lower() not in views.NAMES:
@@ -277,11 +280,6 @@ class _TextReader:
         self._open(names, cells, is_printed=has_dashes or not self._is_separated)
         self._skipped = below[0] if has_dashes else None
         return True
-
-    def _refuse_lines_of_cells(self, name: str, below: str) -> None:
-        if name != below and {name, below} <= views.NAMES:
-            why = "each of its cells is on a line of its own"
-            raise unreadable_file(self._file, why, "export it as CSV, or with sbroute import queries")
 
     def _dashes(self, cells: Sequence[str], width: int) -> bool:
         """Return True if cells are the dashes below a header; psql has a cross between them."""

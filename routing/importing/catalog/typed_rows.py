@@ -130,7 +130,7 @@ class RowReader:
             is_untold = isinstance(cell, UnknownTime)
             is_of_lenient = self.times.is_lenient and name in _LENIENT.get(self.view.name, ())
             if is_of_lenient and (is_untold or _is_shown(name, cell)):
-                row[name] = UnknownTime.of_export(exported_at) if column.required else None
+                row[name] = UnknownTime.combine(exported_at, exported_at.timetz()) if column.required else None
                 if not is_untold:
                     why = "is only the part of a time that a spreadsheet shows, so the time is unknown"
                     self.notes_by_topic.setdefault(name, f"{name} {quote(cell)} {why}")

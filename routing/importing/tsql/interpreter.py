@@ -236,7 +236,7 @@ class ScriptInterpreter:
                 if is_told:
                     words = f"{statement.title} in line {place[1]}, which fails"
                     run.fail(refusal.number, words, place[1], effective)
-                    if run.is_trying or run.connection.aborts:
+                    if run.find_trying() is not None or run.connection.aborts:
                         return
                     continue
             run.connection.error = 0
@@ -281,7 +281,9 @@ class ScriptInterpreter:
             return
         for note in node.notes:
             run.report(node.place, f"USE: {note}", counted=True)
-        if effective.why_not is None and all(_says_it_exists(node.name, guard) for guard in effective.guards):
+        existence = ConditionGuard(GuardSubject.DATABASE, None, node.name.casefold(), True)
+        guards = {replace(guard, name=guard.name.casefold()) for guard in effective.guards}
+        if effective.why_not is None and guards <= {existence}:
             run.connection.database = node.name
             run.connection.error = 0
             return
@@ -304,11 +306,6 @@ class ScriptInterpreter:
         if effective.runs:
             session_statements.starts_transaction(run, node.words, effective)
             run.connection.error = None
-
-
-def _says_it_exists(name: str, guard: ConditionGuard) -> bool:
-    is_same = guard.subject is GuardSubject.DATABASE and guard.name.casefold() == name.casefold()
-    return is_same and guard.holds
 
 
 def _error_number(run: ScriptRun, node: tree.ThrowNode) -> int | None:

@@ -124,8 +124,7 @@ def apply_script(
     Statements for which ``leaves_out`` returns True change nothing.
     """
     run = _run_script(script, ScriptRun(script.first_database, state, leaves_out, script.instance))
-    if run.holdings is None:
-        raise TypeError("a script is applied to a state")
+    assert run.holdings is not None  # the state of the run
     return AppliedScript(
         run.holdings.state(),
         _problems_of(run, script.file, with_effects=True),

@@ -263,7 +263,7 @@ class ScriptRun:
         if condition.guards:
             return
         aborts = connection.aborts and heeds_abort
-        trying = self._find_trying()
+        trying = self.find_trying()
         if trying is not None:
             for frame in self.frames[trying + 1 :]:
                 frame.flows[0].leave(words, ALWAYS)
@@ -279,16 +279,12 @@ class ScriptRun:
         if aborts and connection.transaction.is_open:
             self.roll_back_all(f"it is rolled back with its transaction, after the {words}")
 
-    def _find_trying(self) -> int | None:
+    def find_trying(self) -> int | None:
+        """Return the place of the frame whose CATCH handles the errors of the current statement."""
         for index in range(len(self.frames) - 1, -1, -1):
             if len(self.frames[index].flows) > 1:
                 return index
         return None
-
-    @property
-    def is_trying(self) -> bool:
-        """True if a CATCH handles the errors of the current statement."""
-        return self._find_trying() is not None
 
     def save_point(self) -> SavePoint:
         """Return the point to roll back to later."""
