@@ -218,10 +218,7 @@ def _differing_routes(before: Moment, after: Moment) -> Callable[[TableColumns],
         return None
     names = {row[: len(_NAME)] for row in _whole(old["routes"]) ^ _whole(new["routes"])}
 
-    def take(routes: TableColumns) -> TableColumns:
-        return routes.take([place for place, name in enumerate(routes.rows(*_NAME)) if name in names])
-
-    return take
+    return lambda routes: routes.take([place for place, row in enumerate(routes.rows(*_NAME)) if row in names])
 
 
 def _whole(routes: TableColumns) -> set[tuple[Any, ...]]:

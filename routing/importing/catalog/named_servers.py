@@ -43,7 +43,7 @@ _BETWEEN = re.compile(r"server|instance|sql|sys|of|on|at|from|for|the|in|von|auf
 # The words of printed lines repeat.
 _is_subject, _is_between, _is_name = (lru_cache(4096)(form.fullmatch) for form in (_SUBJECT, _BETWEEN, _NAME))
 # A machine by its capitals and digits, the instance of one, and a word in capitals that is no usual abbreviation.
-_MACHINE = re.compile(r"(?=\D+\d)[A-Z][A-Z0-9_-]*")
+_MACHINE = re.compile(r"(?=\D+\d)(?:[A-Z][A-Z0-9_-]*|[a-z][a-z0-9_-]*)")
 _NAMED_INSTANCE = re.compile(r"[\w-]+\\[\w$]+")
 _CAPITALS = re.compile(
     r"(?!(?:T?-?SQL|SSMS|DMV|DBA?|I[DP]|GUID|TCP|FYI|OK|XML|JSON|CSV|UTC|DNS|VM|HA|AG|ASAP|BTW|NULL|PS|I|RDS|AWS)S?$)"
@@ -51,8 +51,12 @@ _CAPITALS = re.compile(
 )
 _AFTER_MACHINE = re.compile(r"[\\,]")
 _TOWARDS = frozenset(["to", "for", "nach", "an", "vers", "para", "hacia", "ab"])
-# The parts of two servers in a dialog.
-_ROLES = frozenset(["initiator", "target", "sender", "receiver", "forwarder"])
+# The parts of servers in a dialog and in a company.
+_ROLE = re.compile(r"initiator|target|sender|receiver|forwarder|primary|secondary|dev|prod|uat|qa|staging")
+# Servers that are only counted, as in Server A and box 2, get a name in capitals.
+_COUNTED = re.compile(
+    r"\b(serv(?:er|eur|idor)|instance|node|host|machine|box|vm) ([a-z]|\d{1,3})\b", re.IGNORECASE
+)
 # An introduction has its server behind these words, unless one that begins a phrase follows.
 _PLACED = re.compile(
     r"(?:on|at|from|of|in|is|are|here's|it's|auf|von|bei|aus|ist|sur|de|chez|est|desde|es|da|em) "
@@ -120,6 +124,7 @@ def find_caption(line: str) -> ConnectionMark | None:
     """
     if len(line) >= LONGEST_LINE:
         return None
+    line = _COUNTED.sub(lambda match: "-".join(match.groups()).upper(), line)
     names, is_introduction = _names_in(line, is_heading=False), line.rstrip().endswith(":")
     if names:
         return ConnectionMark(_LABEL if is_introduction else CAPTION, names)
@@ -272,5 +277,5 @@ def _find_plain(parts: Sequence[tuple[CatalogView, ResultSet]], servers: Collect
 def _is_plain(kind: str, word: str, servers: Collection[str]) -> bool:
     """Return whether a word of a title is a known server or its part in a dialog, or has the form of one."""
     has_form = _NAMED_INSTANCE.fullmatch(word) or (kind in _NAMES and _MACHINE.fullmatch(word))
-    is_role = kind != _SENTENCE and word.casefold() in _ROLES
+    is_role = kind != _SENTENCE and _ROLE.fullmatch(word.casefold()) is not None
     return word.casefold() in servers or is_role or bool(has_form)

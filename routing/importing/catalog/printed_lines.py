@@ -251,7 +251,4 @@ def cut(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
 
 
 def _with_fillers(line: str, room: Callable[[str], int]) -> str:
-    def fill(match: re.Match[str]) -> str:
-        return match[0] + _FILLER * (room(match[0]) - 1)
-
-    return _BEYOND_ASCII.sub(fill, line)
+    return _BEYOND_ASCII.sub(lambda match: match[0] + _FILLER * (room(match[0]) - 1), line)
