@@ -11,6 +11,7 @@ import re
 import sys
 import time
 from collections import deque
+from fnmatch import fnmatchcase
 
 import pytest
 
@@ -57,8 +58,8 @@ def _is_slow(use: Use, text: Text, bound: float) -> bool:
     return any(_seconds(use, text.of(length)) > bound for length in (10_000, 30_000, LENGTH))
 
 
-# Compiled when a script needs it, for it takes time; it is tried below.
-_WHEN_NEEDED = "routing.importing.tsql.kept_batches, line"
+# Compiled when a script needs it, for it takes time; and the patterns of paths in a project. Both are tried below.
+_WHEN_NEEDED = ("routing.importing.tsql.kept_batches, line", "routing.importing.sql_projects, line 11:")
 
 
 def test_every_expression_is_collected() -> None:
@@ -75,6 +76,13 @@ def test_every_expression_is_collected() -> None:
 def test_the_statement_that_is_skipped_takes_time_by_its_length() -> None:
     pattern = kept_batches._statement()
     assert slow_text(Use("kept_batches._statement", pattern.pattern, pattern.flags, "match")) is None
+
+
+def test_a_pattern_of_paths_takes_little_time() -> None:
+    started = time.process_time()
+    # A name of a file has at most 255 characters.
+    assert not fnmatchcase("a" * 255, "*a" * 100 + "b")
+    assert time.process_time() - started < 0.1
 
 
 @pytest.mark.parametrize("use", USES, ids=lambda use: f"{use.where} {use.method}")

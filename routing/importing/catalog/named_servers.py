@@ -40,8 +40,6 @@ _SUBJECT = re.compile(
     r"|служб\w?|маршрут\w?|очеред\w?|сервис\w?|сообщени\w|サービス|ルート|キュー|服务|路由|队列|서비스)"
 )
 _BETWEEN = re.compile(r"server|instance|sql|sys|of|on|at|from|for|the|in|von|auf|de|del|du|sur|en|h?\d+")
-# The words of printed lines repeat.
-_is_subject, _is_between, _is_name = (lru_cache(4096)(form.fullmatch) for form in (_SUBJECT, _BETWEEN, _NAME))
 # A machine by its capitals and digits, the instance of one, and a word in capitals that is no usual abbreviation.
 _MACHINE = re.compile(r"(?=\D+\d)(?:[A-Z][A-Z0-9_-]*|[a-z][a-z0-9_-]*)")
 _NAMED_INSTANCE = re.compile(r"[\w-]+\\[\w$]+")
@@ -65,6 +63,22 @@ _PLACED = re.compile(
     r"|est[aeo]s?|which|server|instance|sql|sys|in|on|at|from|of|\d+)$)\S+",
     re.IGNORECASE,
 )
+
+
+# The words of printed lines repeat.
+@lru_cache(4096)
+def _is_subject(word: str) -> bool:
+    return _SUBJECT.fullmatch(word) is not None
+
+
+@lru_cache(4096)
+def _is_between(word: str) -> bool:
+    return _BETWEEN.fullmatch(word) is not None
+
+
+@lru_cache(4096)
+def _is_name(word: str) -> bool:
+    return _NAME.fullmatch(word) is not None
 
 
 class ConnectionMark(NamedTuple):
