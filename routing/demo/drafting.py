@@ -4,68 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from routing.schemas import INPUTS
+
 Row = dict[str, object]
 Tables = dict[str, list[Row]]
 
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "routes": (
-        "instance_name",
-        "database_name",
-        "name",
-        "remote_service_name",
-        "broker_instance",
-        "lifetime",
-        "address",
-        "mirror_address",
-        "valid_from",
-        "valid_to",
-    ),
-    "databases": (
-        "instance_name",
-        "name",
-        "database_id",
-        "service_broker_guid",
-        "is_broker_enabled",
-    ),
-    "services": ("instance_name", "database_name", "name"),
-    "instances": ("instance_name", "is_message_forwarding_enabled", "addresses"),
-    "messages": (
-        "message_id",
-        "conversation_id",
-        "is_initiator",
-        "message_sequence_number",
-        "enqueue_time",
-        "observed_at",
-        "instance_name",
-        "database_name",
-        "to_service_name",
-        "to_broker_instance",
-        "hops_remaining",
-        "from_service_name",
-    ),
-    "dialogs": (
-        "instance_name",
-        "database_name",
-        "conversation_id",
-        "is_initiator",
-        "conversation_group_id",
-        "far_service",
-        "far_broker_instance",
-        "lifetime",
-        "acknowledged_at",
-        "acknowledged_broker_instance",
-    ),
-    "route_requests": (
-        "instance_name",
-        "database_name",
-        "service_name",
-        "requested_at",
-        "message_id",
-        "ended_at",
-        "conversation_id",
-        "is_initiator",
-    ),
-}
 _FIRST_USER_DATABASE_ID = 5
 _MSDB_ID = 4
 
@@ -74,14 +17,15 @@ class EstateDraft:
     """Tables under construction. Every row has every column, with null as default."""
 
     def __init__(self) -> None:
-        self.tables: Tables = {name: [] for name in COLUMNS}
+        self.tables: Tables = {name: [] for name in INPUTS}
         self._database_ids: dict[str, int] = {}
 
     def _add(self, table: str, **values: object) -> None:
-        unknown = values.keys() - set(COLUMNS[table])
+        columns = INPUTS[table].names
+        unknown = values.keys() - set(columns)
         if unknown:
             raise TypeError(f"{table} has no column {', '.join(sorted(unknown))}")
-        self.tables[table].append({column: values.get(column) for column in COLUMNS[table]})
+        self.tables[table].append({column: values.get(column) for column in columns})
 
     def instance(self, name: str, *addresses: str, forwarding: bool | None = False) -> None:
         """Add an instance with its own network addresses. ``forwarding`` is None if it is unknown."""
