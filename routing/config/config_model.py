@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from routing import schemas
 from routing.errors import ContractError, join_bounded, quote
 from routing.terms import AUTO, DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE, QUARANTINE, STOP
 
@@ -298,23 +299,10 @@ def is_server(text: str) -> bool:
 # The keys that a configuration file may have.
 
 
-INPUTS = {
-    "routes": True,
-    "databases": True,
-    "services": True,
-    "instances": True,
-    "messages": True,
-    "dialogs": False,
-    "route_requests": False,
-    "observed_routing": False,
-    "imports": False,
-    "queues": False,
-    "endpoint_counts": False,
-    "unfinished_imports": False,
-}
+INPUTS = {key: key in schemas.INPUTS and key not in schemas.OPTIONAL_INPUTS for key in schemas.TABLES}
 """The tables of section ``tables``, each with whether it is required."""
 
-KEPT = ("observed_routing", "imports", "queues", "endpoint_counts")
+KEPT = (*schemas.KEPT, *schemas.SEEN)
 """The keys of these tables that ``import`` keeps and ``resolve`` does not decide by."""
 
 _LATER = ("imports", "observed_routing", "messages", "dialogs")
@@ -345,19 +333,6 @@ def reading_steps(keys: Iterable[str]) -> list[list[str]]:
 JOURNAL = "unfinished_imports"
 """The table in which an import stores its changes first. By default it is next to ``imports``."""
 
-OUTPUTS = {
-    "resolved_routes": True,
-    "new_route_requests": True,
-    "rejected_messages": True,
-    "runs": True,
-    "pending_messages": False,
-    "route_candidates": False,
-    "message_paths": False,
-    "reconciliation": False,
-    "current_routes": False,
-}
-"""The tables and the view of section ``output``, each with whether it is required in every mode."""
-
 CANDIDATES = "route_candidates"
 PATHS = "message_paths"
 RECONCILIATION = "reconciliation"
@@ -369,6 +344,9 @@ MOST_CLUSTERED = 4
 """Delta clusters a table by this many columns at most."""
 BESIDE = (CANDIDATES, PATHS, RECONCILIATION)
 """The keys of the outputs that ``candidates``, ``trace`` and ``reconcile`` write, and not ``resolve``."""
+
+OUTPUTS = {key: key in schemas.OUTPUTS and key != "pending_messages" for key in (*schemas.OUTPUTS, *BESIDE, VIEW)}
+"""The tables and the view of section ``output``, each with whether it is required in every mode."""
 
 SECTIONS = ("tables", "output", "resolve", "dynamic_routing", "lint", "lineage", "spark")
 
