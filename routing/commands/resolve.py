@@ -6,10 +6,10 @@ import argparse
 import json
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from routing.commands.command_context import (
     Console,
@@ -198,56 +198,38 @@ def _run(
     settings: Config, opening: TableOpener, console: Console, run_id: str, now: datetime | None, *, erase: bool
 ) -> Run:
     """Run by Spark. Its session starts when the first table needs it."""
-    started = datetime.now(timezone.utc)
-    from routing.runs import lineage, pipeline
+    from routing.runs import pipeline
 
-    console.command_progress.text = _DOES_NOT_COUNT
-    with _telling_failures(settings, run_id, started, console), naming_local_engine(settings):
-        done = pipeline.run_with(
-            opening,
-            settings,
-            run_id=run_id,
-            now=now,
-            erase=erase,
-            progress=console.progress,
-            recording=console.command_progress.recording,
-        )
-    if not done.was_recorded:
-        _tell_lineage(settings, console, lambda: lineage.completed(settings, done.row))
-    return done
+    def run_by_spark(**progress: Any) -> Run:
+        with naming_local_engine(settings):
+            return pipeline.run_with(opening, settings, run_id=run_id, now=now, erase=erase, **progress)
+
+    return _run_by(run_by_spark, settings, console, run_id)
 
 
 def _run_locally(settings: Config, options: argparse.Namespace, console: Console, run_id: str) -> Run:
     """Run without a session."""
-    started = datetime.now(timezone.utc)
-    from routing.runs import lineage
     from routing.runs.local_runs import run_locally
 
+    on_note = console.note if options.verbose else lambda text: None
+    return _run_by(partial(run_locally, settings, run_id=run_id, on_note=on_note), settings, console, run_id)
+
+
+def _run_by(run: Callable[..., Run], settings: Config, console: Console, run_id: str) -> Run:
+    """Run, and send the event of the completed or failed run."""
+    started = datetime.now(timezone.utc)
+    from routing.runs import lineage
+
     console.command_progress.text = _DOES_NOT_COUNT
-    with _telling_failures(settings, run_id, started, console):
-        done = run_locally(
-            settings,
-            run_id=run_id,
-            progress=console.progress,
-            on_note=console.note if options.verbose else lambda text: None,
-            recording=console.command_progress.recording,
-        )
-    if not done.was_recorded:
-        _tell_lineage(settings, console, lambda: lineage.completed(settings, done.row))
-    return done
-
-
-@contextmanager
-def _telling_failures(settings: Config, run_id: str, started: datetime, console: Console) -> Iterator[None]:
-    """Send the event of a run that ends in an error."""
     try:
-        yield
+        done = run(progress=console.progress, recording=console.command_progress.recording)
     except Exception as error:
-        from routing.runs import lineage
-
         ended, why = datetime.now(timezone.utc), error
         _tell_lineage(settings, console, lambda: lineage.failed(settings, run_id, started, ended, why))
         raise
+    if not done.was_recorded:
+        _tell_lineage(settings, console, lambda: lineage.completed(settings, done.row))
+    return done
 
 
 def _tell_lineage(settings: Config, console: Console, make: Callable[[], RunEvent]) -> None:
