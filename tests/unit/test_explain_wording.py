@@ -12,38 +12,15 @@ import pytest
 
 import routing
 from routing.advice.trouble_catalogue import error_number
+from routing.result_schemas import EXPLAINED_STEPS
 from routing.views.explain import path_sentences
 from tests.golden_texts import assert_golden
 
 AT = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
-FIELDS = [
-    "search",
-    "step",
-    "item",
-    "finding",
-    "name",
-    "reasons",
-    "service_name",
-    "broker_instance",
-    "address",
-    "mirror_address",
-    "valid_from",
-    "valid_to",
-    "at",
-    "database_name",
-    "routes",
-    "outcome",
-    "reason",
-    "count",
-    "error_number",
-    "status_text",
-    "why",
-    "instance_name",
-]
 
 
 def line(item: str, finding: str, **values: Any) -> dict[str, Any]:
-    return {**dict.fromkeys(FIELDS), "item": item, "finding": finding, **values}
+    return {**dict.fromkeys(EXPLAINED_STEPS.names), "item": item, "finding": finding, **values}
 
 
 LINES = [
