@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
@@ -33,6 +34,22 @@ def resolved(
         "attempt": attempt,
     }
     return {**fixed, **columns}
+
+
+def in_files(rows: list[Row], folder: Path, parts: int = 1, by: list[str] | None = None) -> Any:
+    """Return rows of ``resolved_routes`` as a dataset of several files, as a table has that grew."""
+    from deltalake import write_deltalake
+
+    from routing.config import TableLocation
+    from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
+    from routing.schemas import RESOLVED_ROUTES
+    from tests.frames import arrow_of
+
+    for part in range(parts):
+        write_deltalake(str(folder), arrow_of(rows[part::parts], RESOLVED_ROUTES), mode="append", partition_by=by)
+    opened = open_local(TableLocation(str(folder)))
+    assert not isinstance(opened, UnreadableTable)
+    return dataset_of(str(folder), opened)
 
 
 RESOLVED = [

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 from routing.cases.questions import QuestionError
-from routing.config import TableLocation
-from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
 from routing.engines.traffic_tables import open_traffic
 from routing.result_schemas import LISTED_MESSAGES
 from routing.schemas import IMPORTS as IMPORTS_SCHEMA
@@ -29,6 +27,7 @@ from tests.listed_messages import (
     TUESDAY,
     Row,
     exported,
+    in_files,
     list_plainly,
     random_rows,
     resolved,
@@ -239,17 +238,6 @@ def test_invalid_filters_are_refused(question: dict[str, Any], expected: str) ->
     with pytest.raises(QuestionError) as fault:
         ask(**question)
     assert str(fault.value) == expected
-
-
-def in_files(rows: list[Row], folder: Path, parts: int) -> Any:
-    """A dataset of several files, as a table has that grew."""
-    from deltalake import write_deltalake
-
-    for part in range(parts):
-        write_deltalake(str(folder), arrow_of(rows[part::parts], RESOLVED_ROUTES), mode="append")
-    opened = open_local(TableLocation(str(folder)))
-    assert not isinstance(opened, UnreadableTable)
-    return dataset_of(str(folder), opened)
 
 
 _CHOICES: list[dict[str, list[str]]] = [

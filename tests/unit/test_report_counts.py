@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from routing.config import TableLocation
-from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
 from routing.engines.arrow.arrow_traffic import ArrowTraffic
 from routing.engines.traffic_tables import BalancedTarget, open_traffic
 from routing.schemas import RESOLVED_ROUTES
@@ -30,7 +28,7 @@ from tests.counted_messages import (
     random_traffic,
 )
 from tests.frames import arrow_of
-from tests.listed_messages import Row, resolved
+from tests.listed_messages import Row, in_files, resolved
 
 pytest.importorskip("deltalake")
 NOON = micros("2026-01-05T12:00:00Z")
@@ -39,17 +37,6 @@ HOUR = 3600
 
 def table(rows: list[Row]) -> Any:
     return arrow_of(rows, RESOLVED_ROUTES)
-
-
-def in_files(rows: list[Row], folder: Path, parts: int = 1, by: list[str] | None = None) -> Any:
-    """A dataset of several files, as a table has that grew."""
-    from deltalake import write_deltalake
-
-    for part in range(parts):
-        write_deltalake(str(folder), table(rows[part::parts]), mode="append", partition_by=by)
-    opened = open_local(TableLocation(str(folder)))
-    assert not isinstance(opened, UnreadableTable)
-    return dataset_of(str(folder), opened)
 
 
 def test_flows_of_the_last_attempts(tmp_path: Path) -> None:

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from routing.config import TableLocation
-from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
 from routing.engines.arrow.arrow_traffic import ArrowTraffic
 from routing.lint.message_rules import routes_in_use, used_routes
 from routing.schemas import RESOLVED_ROUTES
 from tests.frames import arrow_of
-from tests.listed_messages import Row, resolved
+from tests.listed_messages import Row, in_files, resolved
 
 pytest.importorskip("deltalake")
 _SENT = ("//a", "01:00:00", "SENT NETWORK_ADDRESS")
@@ -24,16 +22,6 @@ def used(name: str, *others: str | None, **columns: Any) -> Row:
     """A message that took a route, or could have taken others."""
     alternatives = [{"route_name": other, "address": "tcp://x:1", "mirror_address": None} for other in others]
     return resolved(name, *_SENT, alternative_routes=alternatives or None, **columns)
-
-
-def in_files(rows: list[Row], folder: Path, parts: int) -> Any:
-    from deltalake import write_deltalake
-
-    for part in range(parts):
-        write_deltalake(str(folder), arrow_of(rows[part::parts], RESOLVED_ROUTES), mode="append")
-    opened = open_local(TableLocation(str(folder)))
-    assert not isinstance(opened, UnreadableTable)
-    return dataset_of(str(folder), opened)
 
 
 def test_routes_that_were_used(tmp_path: Path) -> None:
