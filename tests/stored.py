@@ -82,6 +82,12 @@ def config_text(inputs: Path, outputs: Path, **tables: Path | None) -> str:
     return text
 
 
+def config_without_tables(folder: Path, **tables: Path) -> str:
+    """Return the configuration of a folder in which no table needs to exist."""
+    inputs = {key: folder / key for key in ("routes", "databases", "services", "instances", "messages")}
+    return config_text(folder / "none", folder / "out", **inputs, **tables)
+
+
 def config_of(inputs: Path, outputs: Path, *overrides: str, **tables: Path | None) -> Config:
     """The same, loaded."""
     return _load(str(outputs / "config.yaml"), overrides, config_text(inputs, outputs, **tables))

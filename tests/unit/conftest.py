@@ -9,6 +9,13 @@ import pytest
 from routing.sessions.session import find_active
 
 
+@pytest.fixture
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wrap texts at one width and without colours, wherever the tests run."""
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def without_a_session() -> Iterator[None]:
     """Hide the session that tests with Spark may have started in this process: commands would use it."""

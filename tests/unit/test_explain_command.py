@@ -13,34 +13,18 @@ from routing.cases.questions import DescribedMessage, Question, QuestionError, S
 from routing.cli import CommandParser
 from routing.commands import explain, trace
 from routing.commands.shared_arguments import question_of
-from tests.golden_texts import assert_golden, assert_golden_help
+from tests.golden_texts import assert_golden
+from tests.stored import config_without_tables
 
 GUID = "c0000001-5555-4000-8000-000000000001"
-
-
-@pytest.fixture(autouse=True)
-def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("NO_COLOR", "1")
 
 
 @pytest.fixture
 def config_file(tmp_path: Path) -> str:
     """Write a configuration without tables, because no question here opens them."""
-    inputs = ("routes", "databases", "services", "instances", "messages")
-    outputs = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
-    lines = ["tables:", *(f"  {key}: {key}" for key in inputs)]
-    lines += ["output:", *(f"  {key}: out/{key}" for key in outputs)]
     file = tmp_path / "job.yaml"
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    file.write_text(config_without_tables(tmp_path), encoding="utf-8")
     return str(file)
-
-
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        cli.main(["explain", "--help"])
-    assert end.value.code == 0
-    assert_golden_help("help_explain.txt", capsys.readouterr().out)
 
 
 WRONG = {

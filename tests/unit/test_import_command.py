@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,11 @@ from routing import cli
 from routing.commands import command_context, import_, shared_arguments
 from routing.config import ConfigError
 from routing.errors import ContractError
-from tests.golden_texts import assert_golden
 from tests.screens import Busy
+from tests.stored import config_without_tables
 
 SPRING = ("--exported-at", "2026-03-29T02:30", "--time-zone", "Europe/Berlin")
 AUTUMN = "2026-10-25 02:30:00 occurred twice, and the earlier time 2026-10-25T00:30:00Z is used"
-KINDS = ("", "catalog", "tsql", "queries")
 
 
 class Screen(Busy):
@@ -35,12 +33,6 @@ class Screen(Busy):
 
     def note(self, text: str, level: str = "info") -> None:
         self.notes.append(text)
-
-
-@pytest.fixture(autouse=True)
-def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("NO_COLOR", "1")
 
 
 @pytest.fixture
@@ -59,18 +51,6 @@ def refused(parser: argparse.ArgumentParser, *arguments: str) -> str:
         run(parser, *arguments)
     assert caught.value.exit_code == 2
     return str(caught.value)
-
-
-def help_of(parser: argparse.ArgumentParser, kind: str, capsys: pytest.CaptureFixture[str]) -> str:
-    with pytest.raises(SystemExit) as end:
-        parser.parse_args(["import", *kind.split(), "--help"])
-    assert end.value.code == 0
-    return capsys.readouterr().out
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_help(parser: argparse.ArgumentParser, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert_golden(f"help_import{'_' if kind else ''}{kind}.txt", help_of(parser, kind, capsys))
 
 
 def test_the_queries_are_printed(parser: argparse.ArgumentParser) -> None:
@@ -96,11 +76,8 @@ def test_the_queries_leave_people_out_and_limit_endpoints(parser: argparse.Argum
 
 @pytest.fixture
 def config(tmp_path: Path) -> str:
-    tables = ("routes", "databases", "services", "instances", "messages")
-    outputs = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
-    values = {"tables": {key: key for key in tables}, "output": {key: f"out/{key}" for key in outputs}}
     file = tmp_path / "mine.yaml"
-    file.write_text(json.dumps(values), encoding="utf-8")
+    file.write_text(config_without_tables(tmp_path), encoding="utf-8")
     return str(file)
 
 

@@ -67,7 +67,7 @@ def test_the_list_of_codes_is_documented() -> None:
 def test_an_unknown_code_is_refused() -> None:
     assert check_code("SBR001") is None
     assert check_code("SBR01") == "unknown finding 'SBR01', codes are SBR001 to SBR053"
-    with pytest.raises(ContractError, match=r"unknown finding '\.\./SBR001', codes are"):
+    with pytest.raises(ContractError, match=r"'\.\./SBR001', codes .* \(sbroute lint --explain CODE\)"):
         page("../SBR001")
 
 
@@ -228,28 +228,6 @@ def test_options_that_exclude_each_other_are_refused(line: str, expected: str, c
     with pytest.raises(ContractError) as caught:
         command.run(options(*line.split()), console)
     assert caught.value.message == expected
-
-
-@pytest.fixture
-def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts wrapped at one width and without colours."""
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-
-@pytest.mark.usefixtures("plain_terminal")
-def test_help_equals_its_golden_file(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["lint", "--help"])
-    assert_golden("help_lint.txt", capsys.readouterr().out)
-
-
-@pytest.mark.usefixtures("plain_terminal")
-def test_an_unknown_code_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["lint", "--explain", "SBR999"]) == 2
-    assert capsys.readouterr().err == (
-        "sbroute: unknown finding 'SBR999', codes are SBR001 to SBR053 (sbroute lint --explain CODE)\n"
-    )
 
 
 @pytest.mark.usefixtures("plain_terminal")

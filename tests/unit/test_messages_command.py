@@ -17,11 +17,10 @@ from routing.schemas import OBSERVED_ROUTING, RESOLVED_ROUTES, RUNS
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden
 from tests.listed_messages import IMPORTS, OBSERVED, RESOLVED, resolved
-from tests.stored import config_text, store_local
+from tests.stored import config_without_tables, store_local
 from tests.unit.test_runs_command import recorded
 
 NOW = ("--now", "2026-01-05T12:00:00Z")
-KEYS = ("routes", "databases", "services", "instances", "messages")
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +47,8 @@ def made(folder: Path) -> None:
 
 def configured(folder: Path, *, without: tuple[str, ...] = ()) -> Path:
     imported = {key: folder / key for key in ("observed_routing", "imports") if key not in without}
-    inputs = {key: folder / "none" / key for key in KEYS}
     file = folder / "job.yaml"
-    file.write_text(config_text(folder / "none", folder / "out", **inputs, **imported), encoding="utf-8")
+    file.write_text(config_without_tables(folder, **imported), encoding="utf-8")
     return file
 
 
@@ -188,23 +186,9 @@ def test_another_table_is_refused(job: Path, capsys: pytest.CaptureFixture[str])
     assert fault in phrase(capsys, job, "--set", "tables.observed_routing=wrong", status=2)
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        (["--outcome", "DELAID"], "sbroute: there is no outcome 'DELAID' (did you mean DELAYED?)"),
-        (["--reason", "NO_RUTE"], "sbroute: there is no reason 'NO_RUTE' (did you mean NO_ROUTE?)"),
-    ],
-)
-def test_an_unknown_word(line: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Told before the configuration is read."""
-    assert phrase(capsys, Path("/no/such.yaml"), *line, status=2) == expected
-
-
-def test_a_limit_below_one_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        cli.main(["messages", "--config", "a.yaml", "--limit", "0"])
-    assert end.value.code == 2
-    assert "argument --limit: '0' is not a whole number of at least 1" in capsys.readouterr().err
+def test_an_unknown_word_is_reported_before_the_configuration_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    err = phrase(capsys, Path("/no/such.yaml"), "--outcome", "DELAID", status=2)
+    assert err == "sbroute: there is no outcome 'DELAID' (did you mean DELAYED?)"
 
 
 def test_hostile_names_are_harmless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ from tests.estate_rows import database, instance, route, service
 from tests.frames import Tables, arrow_of
 from tests.listed_messages import resolved
 from tests.report_samples import sample_report
-from tests.stored import config_text, save_estate, store_local
+from tests.stored import config_without_tables, save_estate, store_local
 from tests.unit.test_report_page import Page
 from tests.unit.test_runs_command import recorded
 
@@ -74,9 +74,7 @@ MESSAGES = [
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A configuration over the inputs and outputs of two runs."""
     folder = tmp_path_factory.mktemp("reported")
-    inputs = {key: folder / key for key in (*KEYS, "messages")}
-    text = config_text(folder / "none", folder / "out", **inputs)
-    (folder / "job.yaml").write_text(text, encoding="utf-8")
+    (folder / "job.yaml").write_text(config_without_tables(folder), encoding="utf-8")
     save_estate(TABLES, folder, files=1)
     store_local(arrow_of(MESSAGES, RESOLVED_ROUTES), folder / "out" / "resolved_routes")
     store_local(arrow_of(runs(folder), RUNS), folder / "out" / "runs")
@@ -232,8 +230,7 @@ def test_an_incremental_run_counts_its_own_rejected_messages(job: Path, tmp_path
 
 
 def test_a_report_needs_a_recorded_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = config_text(tmp_path / "none", tmp_path / "out", **{key: tmp_path / key for key in (*KEYS, "messages")})
-    (tmp_path / "job.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "job.yaml").write_text(config_without_tables(tmp_path), encoding="utf-8")
     out = tmp_path / "report.html"
     assert cli.main(["report", "--config", str(tmp_path / "job.yaml"), "--out", str(out)]) == 2
     assert capsys.readouterr().err.startswith("sbroute: no run is recorded in ")
@@ -241,7 +238,7 @@ def test_a_report_needs_a_recorded_run(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_an_invalid_setting_of_lint_is_reported_first(tmp_path: Path) -> None:
-    text = config_text(tmp_path / "none", tmp_path / "out", **{key: tmp_path / key for key in (*KEYS, "messages")})
+    text = config_without_tables(tmp_path)
     (tmp_path / "job.yaml").write_text(f"{text}\nlint:\n  suppress: all\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"lint\.suppress must be a list"):
         routing.report(routing.load_config(str(tmp_path / "job.yaml")))

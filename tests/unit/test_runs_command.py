@@ -17,7 +17,7 @@ from routing.schemas import RUNS as SCHEMA
 from routing.views import run_documents
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden
-from tests.stored import config_text, store_local
+from tests.stored import config_without_tables, store_local
 
 FULL = "4c1d0f6e-0000-4000-8000-000000000001"
 SLOW = "4c1d77aa-0000-4000-8000-000000000002"
@@ -86,9 +86,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def configured(folder: Path) -> Path:
     file = folder / "job.yaml"
-    keys = ("routes", "databases", "services", "instances", "messages")
-    text = config_text(folder / "none", folder / "out", **{key: folder / "none" / key for key in keys})
-    file.write_text(text, encoding="utf-8")
+    file.write_text(config_without_tables(folder), encoding="utf-8")
     return file
 
 

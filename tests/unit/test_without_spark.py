@@ -19,9 +19,8 @@ from tests.frames import arrow_of
 from tests.stored import config_text, save_estate, store_local
 from tests.unit.test_messages_command import made as stored_messages
 from tests.unit.test_runs_command import FULL, RUNS
-from tests.without import SPARK, CommandsWithout, EndedCommand, run_python, without
+from tests.without import SPARK, CommandsWithout, EndedCommand, without
 
-COMMANDS = ("demo", "check", "import", "resolve", "runs", "messages", "explain", "lint")
 _NO_SPARK = (*SPARK, "pandas")
 _NO_DELTALAKE = (*SPARK, "deltalake")
 _INSTALL = "the Python package pyspark is missing (in a clone: pip install '.[local]')"
@@ -89,16 +88,6 @@ def with_deletion_vectors(table: Path) -> None:
     (log / f"{version:020d}.json").write_text(json.dumps({"protocol": protocol}) + "\n", encoding="utf-8")
 
 
-def test_imports_bring_no_spark() -> None:
-    program = "import sys, routing, routing.cli; sys.exit('pyspark' in sys.modules)"
-    assert run_python(program).returncode == 0
-
-
-@pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_help_needs_no_spark(command: str, output_without_spark: Told) -> None:
-    assert output_without_spark(*command.split(), "--help").startswith(f"usage: sbroute {command}".rstrip())
-
-
 def test_messages_need_no_spark(tmp_path: Path, output_without_spark: Told) -> None:
     stored_messages(tmp_path)
     asked = ("messages", "--config", str(tmp_path / "job.yaml"), "--waiting", "--format", "json")
@@ -111,13 +100,6 @@ def test_runs_need_no_spark(estate: Path, output_without_spark: Told) -> None:
     listed = json.loads(output_without_spark("runs", "--config", str(estate), "--format", "json"))
     assert [row["rows_read"] for row in listed["runs"]] == [0, 2_000, 2_000]
     assert f"run {FULL}: " in output_without_spark("runs", FULL[:6], "--config", str(estate))
-
-
-def test_explain_of_a_stored_message(estate: Path, output_without_spark: Told) -> None:
-    one = ["explain", "--config", str(estate), "--message-id", "m3"]
-    verdict = json.loads(output_without_spark(*one, "--format", "json"))["verdict"]
-    assert (verdict["outcome"], verdict["route_name"]) == ("SENT", "Far")
-    assert "Far" in output_without_spark(*one)
 
 
 def test_explain_of_a_described_message(estate: Path, output_without_spark: Told) -> None:
