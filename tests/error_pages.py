@@ -19,7 +19,7 @@ from routing.rules.message_texts import PIECES
 from routing.rules.observed import NUMBERS, REFUSALS
 from routing.views.check.checking import check
 from tests.documented_errors import PAGES, WHERE_TO_LOOK, ErrorPage
-from tests.exported import GUID, database, endpoint, export, route, waiting, whole_shop
+from tests.exported import GUID, database, endpoint, export, listening, route, waiting, whole_shop
 from tests.message_texts import MESSAGE_TEXTS
 from tests.pages import ROOT
 from tests.reasons_page import status_rows
@@ -37,15 +37,11 @@ _LINT_CODES = dict(zip(REFUSALS, ("001", "002", "003", "004", "005", "006", "007
 Views = Mapping[str, Any]
 
 
-def _listening(machine: str) -> list[dict[str, Any]]:
-    return [{"endpoint_id": 1, "is_message_forwarding_enabled": 0, "machine_name": machine, "port": 4022}]
-
-
 def _stock(folder: Path, **views: Any) -> None:
     """Write the exports of STOCK, which holds service //stock; ``views`` replace some."""
     rows_by_view: dict[str, Any] = {
         "databases": [database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c")],
-        "service_broker_endpoints": _listening("STOCK.example"),
+        "service_broker_endpoints": [listening("STOCK.example")],
         "routes": {"msdb": [_LOCAL], "Stock": [_LOCAL, _BACK]},
         "services": {"msdb": [], "Stock": [{"name": "//stock"}]},
         **views,
@@ -71,7 +67,7 @@ def _to_stock(
         row = waiting(1, "//stock", transmission_status=page.status, to_broker_instance=broker)
         dialog = endpoint(1, far_service="//stock", far_broker_instance=broker)
         views: dict[str, Any] = {
-            "service_broker_endpoints": _listening("SHOP.example"),
+            "service_broker_endpoints": [listening("SHOP.example")],
             "routes": {"msdb": [_LOCAL], "Orders": [_LOCAL, _TO_STOCK]},
             "services": {"msdb": [], "Orders": [{"name": "//from"}]},
             **(shop or {}),
@@ -107,7 +103,7 @@ def _on_one_machine(folder: Path, page: ErrorPage) -> None:
     routes = {"msdb": [_LOCAL], "Orders": [_LOCAL, _TO_STOCK]}
     services = {"msdb": [], "Orders": [{"name": "//from"}]}
     whole_shop(
-        folder, [row], service_broker_endpoints=_listening("SHOP.example"), routes=routes, services=services
+        folder, [row], service_broker_endpoints=[listening("SHOP.example")], routes=routes, services=services
     )
     for name, held_services in (("STOCK\\ONE", []), ("STOCK\\TWO", [{"name": "//stock"}])):
         export(

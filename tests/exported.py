@@ -31,6 +31,11 @@ def export(folder: Path, instance: str = "SHOP", at: str = AT, **views: Mapping[
     return folder
 
 
+def listening(machine: str, forwards: int = 0) -> dict[str, Any]:
+    """The Service Broker endpoint of an instance."""
+    return {"endpoint_id": 1, "is_message_forwarding_enabled": forwards, "machine_name": machine, "port": 4022}
+
+
 def handle(number: int) -> str:
     """The handle of a numbered conversation."""
     return GUID.format(f"e{number:07}")
@@ -86,9 +91,7 @@ def whole_shop(folder: Path, queue: Rows, dialogs: Rows | None = None, **views: 
     numbers = dict.fromkeys(int(row["conversation_handle"][1:8]) for row in queue)
     rows_by_view: dict[str, Any] = {
         "databases": [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d")],
-        "service_broker_endpoints": [
-            {"endpoint_id": 1, "is_message_forwarding_enabled": 0, "machine_name": "SHOP", "port": 4022}
-        ],
+        "service_broker_endpoints": [listening("SHOP")],
         "routes": {
             "msdb": [route("AutoCreatedLocal")],
             "Orders": [route("AutoCreatedLocal"), route("ToStock", "//stock", "TCP://hub.example:4022")],

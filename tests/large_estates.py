@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.exported import database, endpoint, export, route, waiting
+from tests.exported import database, endpoint, export, listening, route, waiting
 
 _LOCAL = [route("AutoCreatedLocal")]
 
@@ -17,75 +17,58 @@ def _many_databases(count: int) -> list[dict[str, Any]]:
 
 
 def _shop(folder: Path, databases: list[dict[str, Any]], **views: Any) -> Path:
-    endpoints = [{"endpoint_id": 1, "is_message_forwarding_enabled": 0, "machine_name": "SHOP", "port": 4022}]
-    return export(folder, databases=databases, service_broker_endpoints=endpoints, **views)
+    return export(folder, databases=databases, service_broker_endpoints=[listening("SHOP")], **views)
 
 
 def _by_number(make: Callable[[int], list[dict[str, Any]]], count: int) -> dict[str, list[dict[str, Any]]]:
     return {f"Db{each:06}": make(each) for each in range(count)}
 
 
-def many_databases(folder: Path, count: int) -> Path:
-    """Databases that each hold a service, and send a message to one that nobody holds."""
+def _routes(make: Callable[[int], list[dict[str, Any]]], count: int) -> dict[str, list[dict[str, Any]]]:
+    return {"msdb": _LOCAL, **_by_number(make, count)}
+
+
+def _services(name: str, count: int) -> dict[str, list[dict[str, Any]]]:
+    """Each database holds a service. ``name`` may have {} in the place of the database's number."""
+    return {"msdb": [], **_by_number(lambda each: [{"name": name.format(each)}], count)}
+
+
+def _sending(folder: Path, databases: list[dict[str, Any]], to: str, **views: Any) -> Path:
+    """Write databases that each send a message. ``to`` may have {} in the place of the database's number."""
+    count = len(databases) - 1
     return _shop(
         folder,
-        _many_databases(count),
-        routes={
-            "msdb": _LOCAL,
-            **_by_number(lambda each: [route("AutoCreatedLocal")], count),
-        },
-        services={"msdb": [], **_by_number(lambda each: [{"name": f"//service{each}"}], count)},
+        databases,
         conversation_endpoints=_by_number(lambda each: [endpoint(each)], count),
-        transmission_queue=_by_number(lambda each: [waiting(each, f"//nowhere{each}")], count),
+        transmission_queue=_by_number(lambda each: [waiting(each, to.format(each))], count),
+        **{"routes": _routes(lambda each: _LOCAL, count), **views},
     )
+
+
+def many_databases(folder: Path, count: int) -> Path:
+    """Databases that each hold a service, and send a message to one that nobody holds."""
+    services = _services("//service{}", count)
+    return _sending(folder, _many_databases(count), "//nowhere{}", services=services)
 
 
 def many_unread_databases(folder: Path, count: int) -> Path:
     """Return databases that each send a message. Their services were not exported."""
-    return _shop(
-        folder,
-        _many_databases(count),
-        routes={
-            "msdb": _LOCAL,
-            **_by_number(lambda each: [route("AutoCreatedLocal")], count),
-        },
-        conversation_endpoints=_by_number(lambda each: [endpoint(each)], count),
-        transmission_queue=_by_number(lambda each: [waiting(each, f"//nowhere{each}")], count),
-    )
+    return _sending(folder, _many_databases(count), "//nowhere{}")
 
 
 def many_doubtful_findings(folder: Path, count: int) -> Path:
     """Return databases with two routes each for which lint has findings. Their services were not exported."""
-    return _shop(
-        folder,
-        _many_databases(count),
-        routes={
-            "msdb": _LOCAL,
-            **_by_number(
-                lambda each: [
-                    route("Own", f"//service{each}", "tcp://shop:4022"),
-                    route("Here", f"//service{each}"),
-                ],
-                count,
-            ),
-        },
-        transmission_queue={"msdb": []},
-    )
+
+    def routes(each: int) -> list[dict[str, Any]]:
+        service = f"//service{each}"
+        return [route("Own", service, "tcp://shop:4022"), route("Here", service)]
+
+    return _shop(folder, _many_databases(count), routes=_routes(routes, count), transmission_queue={"msdb": []})
 
 
 def many_holders(folder: Path, count: int) -> Path:
     """Databases that all hold one service, and each send it a message."""
-    return _shop(
-        folder,
-        _many_databases(count),
-        routes={
-            "msdb": _LOCAL,
-            **_by_number(lambda each: [route("AutoCreatedLocal")], count),
-        },
-        services={"msdb": [], **_by_number(lambda each: [{"name": "//any"}], count)},
-        conversation_endpoints=_by_number(lambda each: [endpoint(each)], count),
-        transmission_queue=_by_number(lambda each: [waiting(each, "//any")], count),
-    )
+    return _sending(folder, _many_databases(count), "//any", services=_services("//any", count))
 
 
 def many_broken_holders(folder: Path, count: int) -> Path:
@@ -94,14 +77,8 @@ def many_broken_holders(folder: Path, count: int) -> Path:
         {**one, "is_broker_enabled": int(one["name"] == "msdb" or one["database_id"] % 2)}
         for one in _many_databases(count)
     ]
-    return _shop(
-        folder,
-        databases,
-        routes={"msdb": _LOCAL, **_by_number(lambda each: [route("Gone", "//other")], count)},
-        services={"msdb": [], **_by_number(lambda each: [{"name": "//any"}], count)},
-        conversation_endpoints=_by_number(lambda each: [endpoint(each)], count),
-        transmission_queue=_by_number(lambda each: [waiting(each, "//Any")], count),
-    )
+    routes = _routes(lambda each: [route("Gone", "//other")], count)
+    return _sending(folder, databases, "//Any", routes=routes, services=_services("//any", count))
 
 
 def many_routes_for_any_service(folder: Path, count: int, address: str = "tcp://far{}:4022") -> Path:
@@ -139,11 +116,8 @@ def many_asking_databases(folder: Path, count: int) -> Path:
     return _shop(
         folder,
         _many_databases(count),
-        routes={
-            "msdb": _LOCAL,
-            **_by_number(lambda each: [route("Ask", ask), route("Here", f"//service{each}")], count),
-        },
-        services={"msdb": [], **_by_number(lambda each: [{"name": f"//service{each}"}], count)},
+        routes=_routes(lambda each: [route("Ask", ask), route("Here", f"//service{each}")], count),
+        services=_services("//service{}", count),
         transmission_queue={"msdb": []},
     )
 

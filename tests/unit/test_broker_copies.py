@@ -10,7 +10,7 @@ from routing.advice.remedy import Confidence
 from routing.views.check.check_report import list_statements
 from routing.views.check.checking import check
 from tests.check_texts import print_check
-from tests.exported import database, endpoint, export, route, waiting
+from tests.exported import database, endpoint, export, listening, route, waiting
 from tests.exported_causes import AWAY, BOUND, GROUP, shop, target
 
 
@@ -25,7 +25,7 @@ def shop_with_copy(folder: Path, name: str = "Orders", back: str = "SHOP") -> Pa
             folder,
             instance,
             databases=[database("msdb", "d4d4d4d4", 4), database(name, "0d0d0d0d")],
-            service_broker_endpoints=[endpoint_of(instance)],
+            service_broker_endpoints=[listening(instance)],
             routes={"msdb": [route("AutoCreatedLocal")], name: [route("AutoCreatedLocal"), to_stock]},
             services={"msdb": [], name: [{"name": "//orders"}]},
             conversation_endpoints={name: [endpoint(1)] if queue else []},
@@ -35,16 +35,12 @@ def shop_with_copy(folder: Path, name: str = "Orders", back: str = "SHOP") -> Pa
         folder,
         "HUB",
         databases=[database("msdb", "d4d4d4d4", 4), database("Stock", "0e0e0e0e")],
-        service_broker_endpoints=[endpoint_of("HUB")],
+        service_broker_endpoints=[listening("HUB")],
         routes={"msdb": [route("AutoCreatedLocal")], "Stock": [route("Back", "//orders", f"TCP://{back}:4022")]},
         services={"msdb": [], "Stock": [{"name": "//stock"}]},
         conversation_endpoints={"Stock": []},
     )
     return folder
-
-
-def endpoint_of(machine: str) -> dict[str, object]:
-    return {"endpoint_id": 1, "is_message_forwarding_enabled": 0, "machine_name": machine, "port": 4022}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from routing import cli
 from routing.terms import BROKER_CONFIGURATION_SERVICE
-from tests.exported import database, export, route, whole_shop
+from tests.exported import database, export, listening, route, whole_shop
 from tests.exported_estates import FULL, SCRIPT, write_estates
 from tests.without import SPARK, without
 
@@ -190,20 +190,25 @@ def test_a_configuration_needs_only_the_section_lint(tmp_path: Path, capsys: pyt
 A_TO_B = {"Orders": [route("ToB", "//b", "TCP://B:4022"), route("AutoCreatedLocal")], "msdb": []}
 
 
+def views_of(name: str, database_name: str, **views: Any) -> dict[str, Any]:
+    """Return the exports of an instance with one database besides msdb."""
+    databases = [database("msdb", f"{name.lower() * 8}", 4), database(database_name, f"{name.lower() * 7}1")]
+    return {"databases": databases, "service_broker_endpoints": [listening(name)], **views}
+
+
+def written(folder: Path, estate: dict[str, dict[str, Any]]) -> Path:
+    """Export the views of instances. A view that is None is not exported."""
+    for name, views in estate.items():
+        export(folder, name, **{view: rows for view, rows in views.items() if rows is not None})
+    return folder
+
+
 def two_instances(folder: Path, **of_b: Any) -> str:
     """Return A, which is complete, and B without the service, a route in msdb and a route back."""
-    for name in ("A", "B"):
-        views: dict[str, Any] = {
-            "databases": [database("msdb", f"{name.lower() * 8}", 4), database("Orders", f"{name.lower() * 7}1")],
-            "service_broker_endpoints": [
-                {"endpoint_id": 1, "is_message_forwarding_enabled": 0, "machine_name": name, "port": 4022}
-            ],
-            "routes": A_TO_B if name == "A" else {"Orders": [], "msdb": []},
-            "services": {"Orders": [{"name": "//a"}] if name == "A" else [], "msdb": []},
-            **(of_b if name == "B" else {}),
-        }
-        export(folder, name, **{view: rows for view, rows in views.items() if rows is not None})
-    return str(folder)
+    nothing: dict[str, Any] = {"Orders": [], "msdb": []}
+    a = views_of("A", "Orders", routes=A_TO_B, services={**nothing, "Orders": [{"name": "//a"}]})
+    b = views_of("B", "Orders", routes=nothing, services=nothing)
+    return str(written(folder, {"A": a, "B": {**b, **of_b}}))
 
 
 def codes(done: dict[str, Any]) -> set[tuple[str, str]]:
@@ -245,16 +250,9 @@ def test_ends_of_dialogs_are_judged_only_with_complete_exports(
     local = {"msdb": [route("AutoCreatedLocal")], "X": []}
     others = [route("ToB", "//s", "TCP://B:4022"), route("ToC", "//s", "TCP://C:4022")]
     estate: dict[str, dict[str, Any]] = {
-        name: {
-            "databases": [database("msdb", f"{name.lower() * 8}", 4), database("X", f"{name.lower() * 7}1")],
-            "service_broker_endpoints": [
-                {"endpoint_id": 1, "is_message_forwarding_enabled": 0, "machine_name": name, "port": 4022}
-            ],
-            "routes": {**local, "X": [route("Here", "//s"), *others]} if name == "A" else local,
-            "services": {"X": [{"name": "//s"}]},
-        }
-        for name in ("A", "B", "C")
+        name: views_of(name, "X", routes=local, services={"X": [{"name": "//s"}]}) for name in ("A", "B", "C")
     }
+    estate["A"]["routes"] = {**local, "X": [route("Here", "//s"), *others]}
     assert ("SBR041", "A") not in codes(linted(capsys, str(written(tmp_path / "whole", estate))))
     del estate["A"]["services"]
     done = linted(capsys, str(written(tmp_path / "part", estate)))
@@ -267,18 +265,10 @@ def test_ends_of_dialogs_are_judged_only_with_complete_exports(
 def requests_of_a(folder: Path, address: str, **of_a: Any) -> str:
     """A asks for routes, and nobody holds the service that is to answer."""
     asks = {"Orders": [route("Ask", BROKER_CONFIGURATION_SERVICE, address)], "msdb": [route("AutoCreatedLocal")]}
-    for name in ("A", "B"):
-        views: dict[str, Any] = {
-            "databases": [database("msdb", f"{name.lower() * 8}", 4), database("Orders", f"{name.lower() * 7}1")],
-            "service_broker_endpoints": [
-                {"endpoint_id": 1, "is_message_forwarding_enabled": 0, "machine_name": name, "port": 4022}
-            ],
-            "routes": asks if name == "A" else {"Orders": [], "msdb": [route("AutoCreatedLocal")]},
-            "services": {"Orders": [], "msdb": []},
-            **(of_a if name == "A" else {}),
-        }
-        export(folder, name, **{view: rows for view, rows in views.items() if rows is not None})
-    return str(folder)
+    services: dict[str, Any] = {"Orders": [], "msdb": []}
+    a = views_of("A", "Orders", routes=asks, services=services)
+    b = views_of("B", "Orders", routes={"Orders": [], "msdb": [route("AutoCreatedLocal")]}, services=services)
+    return str(written(folder, {"A": {**a, **of_a}, "B": b}))
 
 
 @pytest.mark.parametrize(
@@ -379,14 +369,7 @@ def random_estate(rng: random.Random) -> dict[str, dict[str, Any]]:
                 database("X", rng.choice(ids)),
                 database("Y", rng.choice(ids), 6),
             ],
-            "service_broker_endpoints": [
-                {
-                    "endpoint_id": 1,
-                    "machine_name": name,
-                    "port": 4022,
-                    "is_message_forwarding_enabled": int(rng.random() < 0.6),
-                }
-            ],
+            "service_broker_endpoints": [listening(name, int(rng.random() < 0.6))],
             "routes": {
                 "msdb": routes(rng.randint(0, 5), 0.55),
                 "X": [*routes(4, 0.15), *(asking if rng.random() < 0.4 else [])],
@@ -435,9 +418,3 @@ def test_leaving_out_a_view_of_an_estate_adds_no_error(tmp_path: Path) -> None:
     assert {"SBR043", "SBR044", "SBR045", "SBR046"} <= set(every)
     assert {"SBR021", "SBR022", "SBR025", "SBR043", "SBR044", "SBR045"} <= set(in_part)
     assert {"SBR015", "SBR020", "SBR021", "SBR022", "SBR043", "SBR044", "SBR045", "SBR046"} <= set(seen)
-
-
-def written(folder: Path, estate: dict[str, dict[str, Any]]) -> Path:
-    for name, views in estate.items():
-        export(folder, name, **views)
-    return folder
