@@ -60,11 +60,23 @@ def save_estate(tables: Tables, folder: Path, files: int = 2) -> Path:
     return folder
 
 
-def save_job(tables: Tables, folder: Path) -> Path:
+def save_job(tables: Tables, folder: Path, files: int = 2) -> Path:
     """Return a configuration's file in a folder, over an estate stored there."""
+    save_estate(tables, folder / "in", files)
+    return job_file(folder)
+
+
+def job_file(folder: Path, **tables: Path | None) -> Path:
+    """Write the configuration of the tables that are stored in a folder. ``tables`` replaces some."""
     file = folder / "job.yaml"
-    file.write_text(config_text(save_estate(tables, folder / "in"), folder / "out"), encoding="utf-8")
+    file.write_text(config_text(folder / "in", folder / "out", **tables), encoding="utf-8")
     return file
+
+
+def job_without_tables(folder: Path, **tables: Path) -> Path:
+    """Write a configuration into a folder in which no table needs to exist."""
+    inputs = ("routes", "databases", "services", "instances", "messages")
+    return job_file(folder, **{key: folder / "none" / key for key in inputs}, **tables)
 
 
 def config_text(inputs: Path, outputs: Path, **tables: Path | None) -> str:
@@ -80,12 +92,6 @@ def config_text(inputs: Path, outputs: Path, **tables: Path | None) -> str:
         Dumper=_DUMPER,
     )
     return text
-
-
-def config_without_tables(folder: Path, **tables: Path) -> str:
-    """Return the configuration of a folder in which no table needs to exist."""
-    inputs = {key: folder / key for key in ("routes", "databases", "services", "instances", "messages")}
-    return config_text(folder / "none", folder / "out", **inputs, **tables)
 
 
 def config_of(inputs: Path, outputs: Path, *overrides: str, **tables: Path | None) -> Config:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from routing import cli
 from tests.estate_rows import small_estate
 from tests.exported import waiting, whole_shop
-from tests.stored import config_text, save_estate
+from tests.stored import save_job
 
 STATEMENTS = st.sampled_from(
     [
@@ -106,8 +106,7 @@ COMMANDS = (
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tables of a small estate with their configuration, and exports of a queue."""
     folder = tmp_path_factory.mktemp("any_script")
-    save_estate(small_estate(), folder / "in")
-    (folder / "job.yaml").write_text(config_text(folder / "in", folder / "out"), encoding="utf-8")
+    save_job(small_estate(), folder)
     whole_shop(folder / "exports", [waiting(1, "//stock")])
     return folder
 

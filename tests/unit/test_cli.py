@@ -20,7 +20,7 @@ from routing.run_context import Progress, StageClock
 from tests.estate_rows import small_estate
 from tests.golden_texts import assert_golden, assert_golden_help
 from tests.pages import ROOT
-from tests.stored import config_without_tables, save_estate
+from tests.stored import job_without_tables, save_estate
 
 COMMANDS = (
     "demo",
@@ -177,7 +177,7 @@ def test_a_fault_of_the_configuration(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_now_is_only_for_incremental_mode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Told before Spark is started."""
-    file = str(_configured(tmp_path))
+    file = str(job_without_tables(tmp_path))
     assert cli.main(["resolve", "--config", file, "--now", "2026-01-05"]) == 2
     assert "--now is for resolve.mode: incremental" in capsys.readouterr().err
     assert cli.main(["resolve", "--config", file, "--now", "noon"]) == 2
@@ -300,7 +300,7 @@ def test_ended_stages_are_reported() -> None:
 
 @pytest.mark.parametrize("line", ["--run-id r1", ""])
 def test_the_last_line_of_a_run_that_failed(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = str(_configured(tmp_path))
+    file = str(job_without_tables(tmp_path))
     assert ended("resolve", "--config", file, "--now", "noon", "--log-format", "json", *line.split()) == 2
     event = json.loads(capsys.readouterr().err)
     assert set(event) == {"time", "level", "message", "run_id"}
@@ -347,12 +347,6 @@ def test_help_takes_less_than_half_a_second(tmp_path: Path) -> None:
     assert any(_seconds_of_help(tmp_path) < 0.5 for _ in range(10))
 
 
-def _configured(folder: Path) -> Path:
-    file = folder / "job.yaml"
-    file.write_text(config_without_tables(folder), encoding="utf-8")
-    return file
-
-
 @pytest.mark.parametrize("home", [None, "/no/such/java"], ids=["nowhere", "wrong JAVA_HOME"])
 def test_a_missing_java_is_one_sentence(tmp_path: Path, home: str | None) -> None:
     programs = tmp_path / "bin"
@@ -363,9 +357,9 @@ def test_a_missing_java_is_one_sentence(tmp_path: Path, home: str | None) -> Non
             (programs / name).symlink_to(program)
     unset = ("JAVA_HOME", "SPARK_HOME", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
     # Tables that are read without it, so that it is missed at the last.
-    save_estate(small_estate(), tmp_path)
+    save_estate(small_estate(), tmp_path / "none")
     variables = {key: value for key, value in os.environ.items() if key not in unset}
-    line = ["resolve", "--config", str(_configured(tmp_path))]
+    line = ["resolve", "--config", str(job_without_tables(tmp_path))]
     environment = {**variables, "PATH": str(programs), **({} if home is None else {"JAVA_HOME": home})}
     done = subprocess.run(
         [sys.executable, "-m", "routing", *line, "--engine", "spark", "--quiet"],

@@ -14,7 +14,7 @@ from routing.schemas import ROUTES
 from tests.estate_rows import database, instance, message, route, service, small_estate
 from tests.frames import Tables, arrow_of
 from tests.golden_texts import assert_golden
-from tests.stored import config_text, save_estate, store_local, written
+from tests.stored import config_text, job_file, save_estate, save_job, store_local, written
 
 AT = ("--at", "2026-01-05T13:00:00Z")
 SCRIPT = """USE Sales;
@@ -31,10 +31,9 @@ TRIED = ("--with-script", "change.sql", "--instance", "hub")
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Write the small estate, another configuration that differs only in routes, and a script."""
     monkeypatch.chdir(tmp_path)
-    save_estate(small_estate(), tmp_path / "in")
+    save_job(small_estate(), tmp_path)
     moved = [route("Far", "//far", "tcp://moved.example:4022"), *small_estate()["routes"][:2]]
     store_local(arrow_of(moved, ROUTES), tmp_path / "moved")
-    (tmp_path / "job.yaml").write_text(config_text(tmp_path / "in", tmp_path / "out"), encoding="utf-8")
     other = config_text(tmp_path / "in", tmp_path / "out2", routes=tmp_path / "moved")
     (tmp_path / "moved.yaml").write_text(other, encoding="utf-8")
     (tmp_path / "change.sql").write_text(SCRIPT, encoding="utf-8")
@@ -202,8 +201,7 @@ def test_endings_that_get_worse_at_later_hops(
     """A script for several servers, of which none is the senders' own."""
     monkeypatch.chdir(tmp_path)
     save_estate(_network(), tmp_path / "in")
-    text = config_text(tmp_path / "in", tmp_path / "out", dialogs=None, route_requests=None)
-    (tmp_path / "job.yaml").write_text(text, encoding="utf-8")
+    job_file(tmp_path, dialogs=None, route_requests=None)
     (tmp_path / "change.sql").write_text(SERVERS.format(address=address, of_b=of_b), encoding="utf-8")
     line = ("--with-script", "change.sql", "--quiet")
     for words, status in ((fails, 1), (passes, 0)):
@@ -300,8 +298,7 @@ def test_names_with_control_characters_are_replaced(
     tables = small_estate()
     tables["messages"][2] |= {"message_id": evil, "to_service_name": evil}
     tables["routes"][2] |= {"name": evil, "remote_service_name": evil}
-    save_estate(tables, tmp_path / "in")
-    (tmp_path / "job.yaml").write_text(config_text(tmp_path / "in", tmp_path / "out"), encoding="utf-8")
+    save_job(tables, tmp_path)
     (tmp_path / "a.sql").write_text(
         "USE Sales;\nALTER ROUTE Store WITH ADDRESS = 'TCP://a:1';\n", encoding="utf-8"
     )

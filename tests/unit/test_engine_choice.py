@@ -16,7 +16,7 @@ from routing.errors import ContractError
 from routing.schemas import OUTPUTS
 from tests.estate_rows import small_estate
 from tests.frames import arrow_of
-from tests.stored import config_of, config_text, save_estate
+from tests.stored import config_of, job_file, save_estate
 from tests.without import SPARK, CommandsWithout, run_python
 
 pytest.importorskip("deltalake")
@@ -152,19 +152,13 @@ def test_the_engine_is_chosen_by_tables_and_settings(
         choose("local")
 
 
-def _file(folder: Path) -> Path:
-    file = folder / "job.yaml"
-    file.write_text(config_text(folder / "in", folder / "out"), encoding="utf-8")
-    return file
-
-
 def test_a_run_over_local_tables_needs_no_spark(folder: Path) -> None:
     """Although pyspark is installed."""
     program = (
         "import sys; from routing.cli import main; status = main(sys.argv[1:]);"
         " sys.exit(9 if 'pyspark' in sys.modules else status)"
     )
-    done = run_python(program, "resolve", "--config", str(_file(folder)), "--format", "json")
+    done = run_python(program, "resolve", "--config", str(job_file(folder)), "--format", "json")
     assert (done.returncode, done.stderr.splitlines()[0]) == (0, "local engine: all tables are on this disk")
     assert json.loads(done.stdout)["engine"] == "local"
 
@@ -180,7 +174,7 @@ ALL_MESSAGES = (
 
 def test_other_commands_choose_by_the_same_rules(folder: Path) -> None:
     """Without pyspark, each command explains why it needs Spark, before starting or writing anything."""
-    config = ("--config", str(_file(folder)))
+    config = ("--config", str(job_file(folder)))
     run_by_spark = "the command needs Spark (resolve.engine is spark), and the Python package pyspark is missing"
     read_by_spark = "tables.messages is read by Spark (its reader version is 3)"
     with CommandsWithout(SPARK) as commands:

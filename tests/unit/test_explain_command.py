@@ -14,7 +14,7 @@ from routing.cli import CommandParser
 from routing.commands import explain, trace
 from routing.commands.shared_arguments import question_of
 from tests.golden_texts import assert_golden
-from tests.stored import config_without_tables
+from tests.stored import job_without_tables
 
 GUID = "c0000001-5555-4000-8000-000000000001"
 
@@ -22,9 +22,7 @@ GUID = "c0000001-5555-4000-8000-000000000001"
 @pytest.fixture
 def config_file(tmp_path: Path) -> str:
     """Write a configuration without tables, because no question here opens them."""
-    file = tmp_path / "job.yaml"
-    file.write_text(config_without_tables(tmp_path), encoding="utf-8")
-    return str(file)
+    return str(job_without_tables(tmp_path))
 
 
 WRONG = {

@@ -14,7 +14,7 @@ from routing.commands import command_context, import_, shared_arguments
 from routing.config import ConfigError
 from routing.errors import ContractError
 from tests.screens import Busy
-from tests.stored import config_without_tables
+from tests.stored import job_without_tables
 
 SPRING = ("--exported-at", "2026-03-29T02:30", "--time-zone", "Europe/Berlin")
 AUTUMN = "2026-10-25 02:30:00 occurred twice, and the earlier time 2026-10-25T00:30:00Z is used"
@@ -76,9 +76,7 @@ def test_the_queries_leave_people_out_and_limit_endpoints(parser: argparse.Argum
 
 @pytest.fixture
 def config(tmp_path: Path) -> str:
-    file = tmp_path / "mine.yaml"
-    file.write_text(config_without_tables(tmp_path), encoding="utf-8")
-    return str(file)
+    return str(job_without_tables(tmp_path))
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 
 from routing import cli
 from tests.estate_rows import small_estate
-from tests.stored import config_text, save_estate
+from tests.stored import save_job
 from tests.unit.test_messages_command import made
 
 TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(\S{1,6}?)[\"', ;.:)]")
@@ -21,8 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("job")
     (folder / "listed").mkdir()
     made(folder / "listed")
-    save_estate(small_estate(), folder / "in")
-    (folder / "job.yaml").write_text(config_text(folder / "in", folder / "out"), encoding="utf-8")
+    save_job(small_estate(), folder)
     (folder / "change.sql").write_text("USE Sales; DROP ROUTE Far;", encoding="utf-8")
     return folder
 

@@ -25,7 +25,7 @@ from tests.estate_rows import small_estate
 from tests.golden_texts import assert_golden
 from tests.linted import assert_lint_of_stored
 from tests.screens import Busy
-from tests.stored import config_text, save_estate
+from tests.stored import job_file, save_estate, save_job
 
 ROOT = Path(__file__).parents[2]
 Row = dict[str, Any]
@@ -391,16 +391,13 @@ def test_messages_of_local_tables_are_resolved_without_spark(
 
 
 def test_no_messages_use_no_route(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    inputs = save_estate({**small_estate(), "messages": []}, tmp_path / "in", files=1)
-    file = tmp_path / "job.yaml"
-    file.write_text(config_text(inputs, tmp_path / "out"), encoding="utf-8")
+    file = save_job({**small_estate(), "messages": []}, tmp_path, files=1)
     assert cli.main(["lint", "--config", str(file), "--messages", "--format", "json", "--quiet"]) == 0
     assert json.loads(capsys.readouterr().out)["coverage"]["used"] == 0
 
 
 def test_missing_messages_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    inputs = save_estate(small_estate(), tmp_path / "in", files=1)
-    file = tmp_path / "job.yaml"
-    file.write_text(config_text(inputs, tmp_path / "out", messages=tmp_path / "nowhere"), encoding="utf-8")
+    save_estate(small_estate(), tmp_path / "in", files=1)
+    file = job_file(tmp_path, messages=tmp_path / "nowhere")
     assert cli.main(["lint", "--config", str(file), "--messages", "--quiet"]) == 2
     assert "tables.messages: there is no Delta table at" in capsys.readouterr().err

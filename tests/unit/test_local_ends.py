@@ -15,7 +15,7 @@ from routing.delta.counted_runs import last_run
 from routing.delta.opening import LocalOpener
 from tests.estate_rows import small_estate
 from tests.signalled import SIGNAL_WORDS, ended, started
-from tests.stored import config_of, config_text, save_estate, written
+from tests.stored import config_of, save_job, written
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
 # The command, which prints a line at a moment and waits there for a signal.
@@ -47,10 +47,7 @@ DOES_NOT_COUNT = "the run does not count (start it again)"
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """The configuration of a job without a run."""
-    save_estate(small_estate(), tmp_path / "in", files=1)
-    file = tmp_path / "job.yaml"
-    file.write_text(config_text(tmp_path / "in", tmp_path / "out"), encoding="utf-8")
-    return file
+    return save_job(small_estate(), tmp_path, files=1)
 
 
 def _resolve(file: Path, run_id: str) -> int:

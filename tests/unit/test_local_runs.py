@@ -26,7 +26,7 @@ from tests.hooks import Killed, hooked, kill, once
 from tests.random_estates import assert_same
 from tests.reference.resolver import Resolution
 from tests.reference.resolver import resolve as reference
-from tests.stored import config_of, config_text, save_estate, written
+from tests.stored import config_of, job_file, save_estate, written
 from tests.unit.test_local_engine import RESULTS
 from tests.without import SPARK, without
 
@@ -279,14 +279,8 @@ def test_settings_that_do_not_apply_are_noted(folder: Path) -> None:
     ]
 
 
-def _file(folder: Path) -> Path:
-    file = folder / "job.yaml"
-    file.write_text(config_text(folder / "in", folder / "out"), encoding="utf-8")
-    return file
-
-
 def test_the_command_needs_neither_spark_nor_java(folder: Path) -> None:
-    done = without(SPARK, "resolve", "--config", str(_file(folder)), "--format", "json")
+    done = without(SPARK, "resolve", "--config", str(job_file(folder)), "--format", "json")
     assert (done.returncode, done.stderr) == (
         0,
         f"local engine: all tables are on this disk\nnote: {NOT_ENDED}\n",
@@ -334,7 +328,7 @@ def test_an_instance_in_quarantine(
         route("bad", None, "x", instance_name="far"),
     ]
     write_deltalake(str(folder / "in" / "routes"), arrow_of(bad, ROUTES), mode="append")
-    line = ["resolve", "--config", str(_file(folder)), "--set", "resolve.on_config_fault=quarantine", *options]
+    line = ["resolve", "--config", str(job_file(folder)), "--set", "resolve.on_config_fault=quarantine", *options]
     assert cli.main(line) == code
     out, err = capsys.readouterr()
     assert (

@@ -17,7 +17,7 @@ from routing.schemas import OBSERVED_ROUTING, RESOLVED_ROUTES, RUNS
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden
 from tests.listed_messages import IMPORTS, OBSERVED, RESOLVED, resolved
-from tests.stored import config_without_tables, store_local
+from tests.stored import job_without_tables, store_local
 from tests.unit.test_runs_command import recorded
 
 NOW = ("--now", "2026-01-05T12:00:00Z")
@@ -47,9 +47,7 @@ def made(folder: Path) -> None:
 
 def configured(folder: Path, *, without: tuple[str, ...] = ()) -> Path:
     imported = {key: folder / key for key in ("observed_routing", "imports") if key not in without}
-    file = folder / "job.yaml"
-    file.write_text(config_without_tables(folder, **imported), encoding="utf-8")
-    return file
+    return job_without_tables(folder, **imported)
 
 
 def phrase(capsys: pytest.CaptureFixture[str], job: Path, *line: str, status: int = 0) -> str:

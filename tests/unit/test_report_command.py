@@ -24,7 +24,7 @@ from tests.estate_rows import database, instance, route, service
 from tests.frames import Tables, arrow_of
 from tests.listed_messages import resolved
 from tests.report_samples import sample_report
-from tests.stored import config_without_tables, save_estate, store_local
+from tests.stored import job_file, job_without_tables, save_estate, store_local
 from tests.unit.test_report_page import Page
 from tests.unit.test_runs_command import recorded
 
@@ -74,7 +74,7 @@ MESSAGES = [
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A configuration over the inputs and outputs of two runs."""
     folder = tmp_path_factory.mktemp("reported")
-    (folder / "job.yaml").write_text(config_without_tables(folder), encoding="utf-8")
+    job_file(folder, **{key: folder / key for key in (*KEYS, "messages")})
     save_estate(TABLES, folder, files=1)
     store_local(arrow_of(MESSAGES, RESOLVED_ROUTES), folder / "out" / "resolved_routes")
     store_local(arrow_of(runs(folder), RUNS), folder / "out" / "runs")
@@ -230,18 +230,17 @@ def test_an_incremental_run_counts_its_own_rejected_messages(job: Path, tmp_path
 
 
 def test_a_report_needs_a_recorded_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "job.yaml").write_text(config_without_tables(tmp_path), encoding="utf-8")
+    file = job_without_tables(tmp_path)
     out = tmp_path / "report.html"
-    assert cli.main(["report", "--config", str(tmp_path / "job.yaml"), "--out", str(out)]) == 2
+    assert cli.main(["report", "--config", str(file), "--out", str(out)]) == 2
     assert capsys.readouterr().err.startswith("sbroute: no run is recorded in ")
     assert not out.exists()
 
 
 def test_an_invalid_setting_of_lint_is_reported_first(tmp_path: Path) -> None:
-    text = config_without_tables(tmp_path)
-    (tmp_path / "job.yaml").write_text(f"{text}\nlint:\n  suppress: all\n", encoding="utf-8")
+    file = str(job_without_tables(tmp_path))
     with pytest.raises(ConfigError, match=r"lint\.suppress must be a list"):
-        routing.report(routing.load_config(str(tmp_path / "job.yaml")))
+        routing.report(routing.load_config(file, ["lint.suppress=all"]))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from routing.delta.counted_runs import check_run_id
 from routing.schemas import RUNS
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden
-from tests.stored import config_text, store_local, written
+from tests.stored import job_file, store_local, written
 from tests.without import SPARK, without
 
 RUN = "scheduled__2026-11-23T00:00:00+00:00"
@@ -81,10 +81,7 @@ def row_of(folder: Path, **columns: Any) -> dict[str, Any]:
 def prepared(folder: Path, **columns: Any) -> Path:
     """Return the configuration of a job with only a table of runs."""
     store_local(arrow_of([row_of(folder, **columns)], RUNS), folder / "out" / "runs")
-    file = folder / "job.yaml"
-    tables = {key: folder / "in" / key for key in INPUTS}
-    file.write_text(config_text(folder / "in", folder / "out", **tables), encoding="utf-8")
-    return file
+    return job_file(folder, **{key: folder / "in" / key for key in INPUTS})
 
 
 def retried(file: Path, *line: str, run_id: str = RUN) -> int:
@@ -180,9 +177,7 @@ def test_a_moved_folder_keeps_its_recorded_runs(tmp_path: Path, capsys: pytest.C
     (tmp_path / "first").mkdir()
     prepared(tmp_path / "first")
     moved = (tmp_path / "first").rename(tmp_path / "second")
-    tables = {key: moved / "in" / key for key in INPUTS}
-    (moved / "job.yaml").write_text(config_text(moved / "in", moved / "out", **tables), encoding="utf-8")
-    assert retried(moved / "job.yaml") == 0
+    assert retried(job_file(moved, **{key: moved / "in" / key for key in INPUTS})) == 0
     capsys.readouterr()
 
 

@@ -17,7 +17,7 @@ from routing.schemas import RUNS as SCHEMA
 from routing.views import run_documents
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden
-from tests.stored import config_without_tables, store_local
+from tests.stored import job_without_tables, store_local
 
 FULL = "4c1d0f6e-0000-4000-8000-000000000001"
 SLOW = "4c1d77aa-0000-4000-8000-000000000002"
@@ -81,13 +81,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a configuration over these runs. No other table exists or is needed."""
     folder = tmp_path_factory.mktemp("recorded")
     store_local(arrow_of(RUNS, SCHEMA), folder / "out" / "runs")
-    return configured(folder)
-
-
-def configured(folder: Path) -> Path:
-    file = folder / "job.yaml"
-    file.write_text(config_without_tables(folder), encoding="utf-8")
-    return file
+    return job_without_tables(folder)
 
 
 def phrase(capsys: pytest.CaptureFixture[str], job: Path, *line: str, status: int = 0) -> str:
@@ -166,7 +160,7 @@ def test_a_missing_run_is_an_error(asked: str, text: str, job: Path, capsys: pyt
 
 
 def test_a_missing_table_of_runs_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert phrase(capsys, configured(tmp_path), status=2) == (
+    assert phrase(capsys, job_without_tables(tmp_path), status=2) == (
         "sbroute: output.runs: there is no Delta table at 'FOLDER/out/runs' (sbroute resolve creates it)"
     )
 
@@ -181,7 +175,7 @@ def test_tables_of_a_newer_release(tmp_path: Path, capsys: pytest.CaptureFixture
     assert re.fullmatch(
         r"sbroute: output.runs: 'FOLDER/out/runs' was written by release '99.10.1', this is \S+"
         r" \(install that release or a newer one, or name other outputs\)",
-        phrase(capsys, configured(tmp_path), status=2),
+        phrase(capsys, job_without_tables(tmp_path), status=2),
     )
     with pytest.raises(OutputError, match=r"release '99.10.1'"):
         check_release(runs, "there")
@@ -196,7 +190,7 @@ def test_another_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[
         runs.schema.get_field_index("rows_read"), "rows_read", runs["rows_read"].cast(pyarrow.int32())
     )
     store_local(runs.append_column("day", pyarrow.nulls(len(runs), pyarrow.date32())), tmp_path / "out" / "runs")
-    assert phrase(capsys, configured(tmp_path), status=2) == (
+    assert phrase(capsys, job_without_tables(tmp_path), status=2) == (
         "sbroute: output.runs: 'FOLDER/out/runs' is a table with another schema, 2 differences: column mode is"
         " missing, not string; column rows_read is int, not bigint (name another location)"
     )

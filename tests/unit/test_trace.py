@@ -15,7 +15,7 @@ from routing.terms import Ending
 from routing.views.trace.tracing import TraceResult, make_document, trace
 from tests.frames import arrow, load_trace_cases, moment
 from tests.golden_texts import assert_golden
-from tests.stored import config_text, save_estate
+from tests.stored import save_job
 
 CASES = {case["case"]: case for case in load_trace_cases()}
 
@@ -236,7 +236,4 @@ def test_a_faulty_row_of_another_instance_is_refused(tmp_path: Path, capsys: pyt
 
 
 def _stored(folder: Path, case: dict[str, Any]) -> str:
-    save_estate(_tables(case), folder / "in")
-    file = folder / "config.yaml"
-    file.write_text(config_text(folder / "in", folder / "out"), encoding="utf-8")
-    return str(file)
+    return str(save_job(_tables(case), folder))
