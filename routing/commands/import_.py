@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timezone
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -167,18 +169,9 @@ def _catalog(options: argparse.Namespace, console: context.Console) -> ImportRes
     with console.during("reading the exports"):
         export = read_export(options.sources, stand_ins, options.view, times, reach_by(opening))
 
-    _state_if_interrupted(options, console)
-    with context.steps(console) as progress:
-        done = import_export(
-            opening,
-            settings,
-            export,
-            now=datetime.now(timezone.utc),
-            addresses=endpoint_addresses,
-            dry_run=options.dry_run,
-            drop_unfinished=options.drop_unfinished,
-            progress=progress,
-        )
+    done = _import(
+        options, console, partial(import_export, opening, settings, export, addresses=endpoint_addresses)
+    )
     return replace(done, files_read=export.files_read, files_skipped=export.files_skipped)
 
 
@@ -205,25 +198,10 @@ def _tsql(options: argparse.Namespace, console: context.Console) -> ImportResult
         )
     from routing.importing.from_tsql import import_scripts
 
-    _state_if_interrupted(options, console)
-    with context.steps(console) as progress:
-        done = import_scripts(
-            opening,
-            settings,
-            scripts,
-            instance=options.instance,
-            now=datetime.now(timezone.utc),
-            snapshot=options.snapshot,
-            dry_run=options.dry_run,
-            drop_unfinished=options.drop_unfinished,
-            progress=progress,
-        )
-    return replace(done, files_read=len(scripts))
-
-
-def _state_if_interrupted(options: argparse.Namespace, console: context.Console) -> None:
-    if not options.dry_run:
-        console.command_progress.text = "committed changes stay (the next import completes the rest)"
+    run_import = partial(
+        import_scripts, opening, settings, scripts, instance=options.instance, snapshot=options.snapshot
+    )
+    return replace(_import(options, console, run_import), files_read=len(scripts))
 
 
 def _events(options: argparse.Namespace, console: context.Console) -> ImportResult:
@@ -232,14 +210,20 @@ def _events(options: argparse.Namespace, console: context.Console) -> ImportResu
     from routing.importing.from_events import import_events
 
     opening = context.opener(settings, options, console)
-    _state_if_interrupted(options, console)
+    run_import = partial(
+        import_events, opening, settings, options.sources, reach_by(opening), instance=options.instance
+    )
+    return _import(options, console, run_import)
+
+
+def _import(
+    options: argparse.Namespace, console: context.Console, run_import: Callable[..., ImportResult]
+) -> ImportResult:
+    """Import into the tables, with the options that every kind has."""
+    if not options.dry_run:
+        console.command_progress.text = "committed changes stay (the next import completes the rest)"
     with context.steps(console) as progress:
-        return import_events(
-            opening,
-            settings,
-            options.sources,
-            reach_by(opening),
-            instance=options.instance,
+        return run_import(
             now=datetime.now(timezone.utc),
             dry_run=options.dry_run,
             drop_unfinished=options.drop_unfinished,
