@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from datetime import datetime
+from datetime import datetime, timezone
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -146,6 +146,23 @@ def add_config(command: argparse.ArgumentParser) -> None:
     command.add_argument("--config", metavar="FILE", required=True, help="the configuration (YAML)")
 
 
+_SPELLED = {"variables": "-v", "window_from": "--from", "window_to": "--to"}
+
+
+def option_of(name: str) -> str:
+    """Return the option that fills an attribute of the parsed command line."""
+    return _SPELLED.get(name, f"--{name.replace('_', '-')}")
+
+
+def given_options(options: argparse.Namespace, names: Iterable[str]) -> list[str]:
+    """List those of some options that the command line has. A command may lack some of them."""
+    values = {name: vars(options).get(name) for name in names}
+    # 0 is a value, although it equals False.
+    return [
+        option_of(name) for name, value in values.items() if not (value is None or value is False or value == [])
+    ]
+
+
 def at_least_one(text: str) -> int:
     """Return a number of an option that is 1 or more, for argparse."""
     try:
@@ -168,6 +185,11 @@ def moment(text: str, option: str) -> datetime:
 def moment_or_none(text: str | None, option: str) -> datetime | None:
     """Read the time of an option that may be absent."""
     return None if text is None else moment(text, option)
+
+
+def moment_or_now(text: str | None, option: str) -> datetime:
+    """Read the time of an option that is the clock's by default."""
+    return moment_or_none(text, option) or datetime.now(timezone.utc)
 
 
 def add_variables(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:

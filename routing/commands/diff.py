@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from routing.commands import command_context as context
@@ -82,7 +81,7 @@ def run(options: argparse.Namespace, console: context.Console) -> int:
     from routing.views.diff.diffing import diff
 
     words = words_of(options.fail_on)
-    at = context.moment_or_none(options.at, "--at") or datetime.now(timezone.utc)
+    at = context.moment_or_now(options.at, "--at")
     comparison = _ask(options)
     settings = context.load(options)
     # --set overrides only the first configuration.
@@ -117,9 +116,7 @@ def _ask(options: argparse.Namespace) -> Against | None:
         return Scripts(
             options.with_script, options.instance, options.database, context.variables(options.variables)
         )
-    script_options = [name for name in _OF_SCRIPTS if vars(options)[name]]
-    if script_options:
-        option = "-v" if script_options[0] == "variables" else f"--{script_options[0]}"
+    for option in context.given_options(options, _OF_SCRIPTS):
         raise ContractError(f"{option} works only with --with-script", "leave it out")
     if options.against_version is not None:
         return versions_of(options.against_version)

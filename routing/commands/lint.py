@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from routing import config
 from routing.commands import command_context as context
 from routing.commands import shared_arguments
-from routing.commands.shared_arguments import SEVERITIES, now_of, report, status_of
+from routing.commands.shared_arguments import SEVERITIES, report, status_of
 from routing.config import ConfigError
 from routing.document import Block, DocumentHeading, ListItem, Paragraph
 from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError, EnvironmentFault, quote
@@ -38,7 +38,7 @@ def run_on_files(options: argparse.Namespace, console: context.Console) -> int:
     """Lint exports and scripts, and print the findings. Raises EnvironmentFault without the T-SQL parser."""
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "check")
-    now, section = now_of(options), _section(options)
+    now, section = context.moment_or_now(options.now, "--now"), _section(options)
     from routing.cases.exported_files import FileOptions
     from routing.lint.file_linting import lint_files
 
@@ -212,15 +212,12 @@ def run(options: argparse.Namespace, console: context.Console) -> int:
 
 def _refuse(options: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
     """Refuse options that would be left unread."""
-    for name in names:
-        value = vars(options)[name]
-        if not (value is None or value is False or value == []):
-            option = "-v" if name == "variables" else f"--{name.replace('_', '-')}"
-            raise ContractError(f"{option} {why}", "leave it out")
+    for option in context.given_options(options, names):
+        raise ContractError(f"{option} {why}", "leave it out")
 
 
 def _run_on_tables(options: argparse.Namespace, console: context.Console) -> int:
-    settings, now = context.load(options), now_of(options)
+    settings, now = context.load(options), context.moment_or_now(options.now, "--now")
     from routing.lint.lint_settings import settings as lint_settings
 
     section = lint_settings(settings.lint, settings.file, options.rules)

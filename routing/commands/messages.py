@@ -61,7 +61,7 @@ def run(options: argparse.Namespace, console: context.Console) -> int:
         waiting=options.waiting,
         limit=options.limit,
     )
-    now = datetime.now(timezone.utc) if options.now is None else context.moment(options.now, "--now")
+    now = context.moment_or_now(options.now, "--now")
     settings = context.load(options)
     leave_pandas_out()
     from routing.views.messages.message_list import list_stored

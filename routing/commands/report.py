@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from datetime import datetime, timezone
 
 from routing.commands import command_context as context
 from routing.document import DocumentHeading, Paragraph, SqlStatement
@@ -33,7 +32,7 @@ def run(options: argparse.Namespace, console: context.Console) -> int:
 
     page_file.check_packages()
     page_file.check_place(options.out)
-    now = context.moment_or_none(options.now, "--now") or datetime.now(timezone.utc)
+    now = context.moment_or_now(options.now, "--now")
     settings = context.load(options)
     leave_pandas_out()
     from routing.views.page.report_answer import state_answer, state_limit

@@ -18,6 +18,7 @@ from routing.commands.command_context import (
     add_engine,
     choose_run_engine,
     engine_override,
+    given_options,
     load,
     moment_or_none,
     naming_local_engine,
@@ -125,21 +126,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return _show(done, options, console)
 
 
-_OF_ONE_RUN = {
-    "run_id": "--run-id",
-    "as_of": "--as-of",
-    "now": "--now",
-    "window_from": "--from",
-    "fail_on": "--fail-on",
-}
+_OF_ONE_RUN = ("run_id", "as_of", "now", "window_from", "fail_on")
 
 
 def _follow(settings: Config, options: argparse.Namespace, console: Console) -> int:
     """Run whenever there is a reason, until a signal ends the process. A signal waits for a run that has begun."""
-    values = vars(options)
-    for name, option in _OF_ONE_RUN.items():
-        if values[name] is not None:
-            raise ConfigError.not_with_follow(option)
+    for option in given_options(options, _OF_ONE_RUN):
+        raise ConfigError.not_with_follow(option)
     if not options.follow:
         raise ConfigError.wrong_pause("it needs --follow")
     try:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routing.cases.questions import DescribedMessage, Question, QuestionError, StoredMessage
-from routing.commands.command_context import Console, moment, moment_or_none
+from routing.commands.command_context import Console, given_options, moment, moment_or_none, option_of
 from routing.errors import EXIT_DONE, EXIT_FOUND, InputError, quote
 from routing.terms import ReadRow
 
@@ -155,37 +155,22 @@ def add_question(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return described
 
 
-_NAMING = {"--message-id": "message_id", "--instance": "instance"}
-_DESCRIBING = {
-    "--database": "database",
-    "--from-network": "from_network",
-    "--service": "service",
-    "--broker-instance": "broker_instance",
-    "--conversation": "conversation",
-    "--is-target": "is_target",
-    "--from-service": "from_service",
-    "--hops": "hops",
-}
-"""Options that name or describe a message, with their attributes. Some commands lack a few."""
-
-
-def named_options(options: argparse.Namespace) -> list[str]:
-    """List the options that name or describe a message and were given."""
-    return [*_list_given(options, _NAMING), *_list_given(options, _DESCRIBING)]
-
-
-def _list_given(options: argparse.Namespace, names: Mapping[str, str]) -> list[str]:
-    return [option for option, name in names.items() if vars(options).get(name) not in (None, False)]
+_DESCRIBING = (
+    *("database", "from_network", "service", "broker_instance", "conversation", "is_target"),
+    *("from_service", "hops"),
+)
+MESSAGE_OPTIONS = ("message_id", "instance", *_DESCRIBING)
+"""The attributes of the options that name or describe a message. Some commands lack a few."""
 
 
 def question_of(options: argparse.Namespace) -> Question:
     """Build the question that the options describe. Raises QuestionError."""
-    described, at = _list_given(options, _DESCRIBING), moment_or_none(options.at, "--at")
-    for option, name in {**_NAMING, **_DESCRIBING}.items():
+    described, at = given_options(options, _DESCRIBING), moment_or_none(options.at, "--at")
+    for name in MESSAGE_OPTIONS:
         value = vars(options).get(name)
         # Python reads invalid bytes as halves of surrogates, which Spark cannot accept.
         if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
-            raise QuestionError.no_text(option)
+            raise QuestionError.no_text(option_of(name))
     if options.message_id is not None:
         if described:
             raise QuestionError.mixed(described)
@@ -264,11 +249,6 @@ def report(
     pages = {code: page(code, rules) for code in kinds}
     placed = findings if config is None else [{"file": config, **row} for row in findings]
     return as_sarif(placed, kinds, pages, release(), Path.cwd(), not_judged, is_judged=is_judged)
-
-
-def now_of(options: argparse.Namespace) -> datetime:
-    """Return the time of judgement, by default the current time. Raises ContractError."""
-    return datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
 
 
 def status_of(findings: FindingRows, options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from routing import config
 from routing.cases.questions import Question, QuestionError
 from routing.commands import command_context as context
-from routing.commands.shared_arguments import add_question, named_options, question_of, tell_others
+from routing.commands.shared_arguments import MESSAGE_OPTIONS, add_question, question_of, tell_others
 from routing.errors import EXIT_DONE
 from routing.tables.arrow_rows import leave_pandas_out
 
@@ -69,7 +69,7 @@ def _question(options: argparse.Namespace) -> Question | None:
     """Build the question of the options, or return None for all messages. Raises QuestionError."""
     if not options.all:
         return question_of(options)
-    message_options = [*named_options(options), *(["--exports"] if options.exports else [])]
+    message_options = context.given_options(options, (*MESSAGE_OPTIONS, "exports"))
     if message_options:
         raise QuestionError.all_but_named(message_options)
     return None

@@ -208,12 +208,12 @@ def test_the_command_follows_all_messages(tmp_path: Path, capsys: pytest.Capture
     ("options", "expected"),
     [
         (["--all", "--message-id", "m1"], "--all follows every message, --message-id only one"),
+        (["--message-id", "m1", "--hops", "0"], "--message-id names a stored message, which --hops cannot change"),
         (
             ["--all", "--hops", "2", "--from-network"],
             "--all follows every message, --from-network and --hops only one",
         ),
         ([], "no message is named"),
-        (["--message-id", "m1", "--hops", "2"], "--hops"),
         (["--message-id", "m1", "--from-service", "s"], "--from-service"),
         (["--message-id", "m2"], "no message 'm2' is stored"),
         (["--instance", "x", "--database", "y", "--service", "s"], "no instance 'x' is listed"),
