@@ -211,9 +211,4 @@ def columns(tables: Mapping[str, Table], now: int) -> dict[str, TableColumns]:
 
 def read_one(table: Table, key: str, now: int) -> TableColumns:
     """Return one of these tables. Raises InputError if a column is missing."""
-    return read_traffic(table, key, now) if key in OPTIONAL_INPUTS else columns_of(table, key)
-
-
-def read_traffic(table: Table, key: str, now: int) -> TableColumns:
-    """Return the rows of dialogs or requests that can matter at a moment. Raises InputError."""
-    return open_traffic(table, key).doubtful_rows(key, now)
+    return open_traffic(table, key).doubtful_rows(key, now) if key in OPTIONAL_INPUTS else columns_of(table, key)

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
+from routing.engines.traffic_tables import open_traffic
 from routing.lint import address_rules, configuration_rules, endpoint_hazards, lint_estate, message_rules
 from routing.lint.catalogue import BY_CODE, LintRule
 from routing.lint.custom_rules import CustomRule, configuration_of, find_own
@@ -112,7 +113,7 @@ def lint(
     columns = lint_estate.columns(tables, moment)
     if resolved is not None:
         dialogs_of = partial(open_dialogs, resolved)
-        facts = ResolvedFacts(used_routes(resolved), read_changed_picks(resolved), dialogs_of)
+        facts = ResolvedFacts(used_routes(open_traffic(resolved)), read_changed_picks(resolved), dialogs_of)
     settings = LintSettings(tuple(suppress), expiring_within_days, tuple(rules))
     return lint_columns(columns, moment, settings, facts)
 

@@ -272,12 +272,7 @@ class DialogGroup(NamedTuple):
     first: str
 
 
-def used_routes(resolved: Table) -> set[RouteName]:
-    """Return the routes that messages used (`routes_in_use`)."""
-    return routes_in_use(open_traffic(resolved))
-
-
-def routes_in_use(resolved: TrafficTable) -> set[RouteName]:
+def used_routes(resolved: TrafficTable) -> set[RouteName]:
     """Return the routes that messages used.
 
     ``resolved`` has the columns of ``resolved_routes``. A route is used if a message reports it, or if it led the

@@ -19,7 +19,7 @@ from routing import cli
 from routing.delta.opening import TableOpener
 from routing.lint import message_rules
 from routing.lint.address_rules import refused_rows
-from routing.lint.lint_estate import LintEstate, LintFinding, read_traffic
+from routing.lint.lint_estate import LintEstate, LintFinding, read_one
 from routing.lint.linting import lint
 from routing.rules.timeline import micros_of
 from routing.schemas import DIALOGS, RESOLVED_ROUTES, ROUTE_REQUESTS, Schema
@@ -74,7 +74,7 @@ def test_relevant_rows_are_kept(seed: int) -> None:
         "dialogs": arrow_of(random_rows(seed, DIALOGS, 300), DIALOGS),
         "route_requests": arrow_of(random_rows(seed, ROUTE_REQUESTS, 10), ROUTE_REQUESTS),
     }
-    kept_findings = findings(*(read_traffic(table, key, micros_of(NOW)) for key, table in rows.items()))
+    kept_findings = findings(*(read_one(table, key, micros_of(NOW)) for key, table in rows.items()))
     assert kept_findings == findings(*(columns_of(table, key) for key, table in rows.items()))
     assert {one.code for one in kept_findings} == {"SBR010", "SBR038"}
 
@@ -88,7 +88,7 @@ def test_irrelevant_rows_are_left_out() -> None:
     rows[2].update(acknowledged_broker_instance="b2", acknowledged_at="9999-01-01T00:00:00Z")
     rows[3].update(is_initiator=False, far_broker_instance="b3")
     rows[4].update(far_service="other", far_broker_instance="b4")
-    assert len(read_traffic(arrow_of(rows, DIALOGS), "dialogs", micros_of(NOW))) == 0
+    assert len(read_one(arrow_of(rows, DIALOGS), "dialogs", micros_of(NOW))) == 0
 
 
 @pytest.mark.parametrize(("at", "count"), [(NOW, 2), (NOW + timedelta(microseconds=1), 0), (None, 0)])
@@ -97,7 +97,7 @@ def test_an_acknowledgement_binds_from_its_time_on(at: datetime | None, count: i
     sound = {"instance_name": "a", "database_name": "b", "is_initiator": True, **group}
     other = {"acknowledged_broker_instance": "b2", "acknowledged_at": at}
     rows = [{**sound, "conversation_id": ID.format(1)}, {**sound, "conversation_id": ID.format(2), **other}]
-    assert len(read_traffic(arrow_of(rows, DIALOGS), "dialogs", micros_of(NOW))) == count
+    assert len(read_one(arrow_of(rows, DIALOGS), "dialogs", micros_of(NOW))) == count
 
 
 def test_tables_and_files_are_linted_alike(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from routing.engines.arrow.arrow_traffic import ArrowTraffic
-from routing.lint.message_rules import routes_in_use, used_routes
+from routing.engines.traffic_tables import open_traffic
+from routing.lint.message_rules import used_routes
 from routing.schemas import RESOLVED_ROUTES
 from tests.frames import arrow_of
 from tests.listed_messages import Row, in_files, resolved
@@ -38,9 +39,9 @@ def test_routes_that_were_used(tmp_path: Path) -> None:
         *(("HUB", "Shop", name) for name in ("One", "Two", "Three", "Back", "Only")),
         *(("HUB", "msdb", name) for name in ("Arrived", "Then", "Later")),
     }
-    assert used_routes(arrow_of(rows, RESOLVED_ROUTES)) == found
-    assert used_routes(in_files(rows, tmp_path / "resolved", 3)) == found
-    assert used_routes(arrow_of([], RESOLVED_ROUTES)) == set()
+    assert used_routes(open_traffic(arrow_of(rows, RESOLVED_ROUTES))) == found
+    assert used_routes(open_traffic(in_files(rows, tmp_path / "resolved", 3))) == found
+    assert used_routes(open_traffic(arrow_of([], RESOLVED_ROUTES))) == set()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -59,6 +60,6 @@ def test_random_messages_against_plain_python(seed: int, tmp_path: Path) -> None
         expected_routes.add((where["instance"], database or "msdb", back))
     wanted = {one for one in expected_routes if one[2] is not None}
     for stored in (arrow_of(rows, RESOLVED_ROUTES), in_files(rows, tmp_path / "resolved", 3)):
-        assert used_routes(stored) == wanted
+        assert used_routes(open_traffic(stored)) == wanted
         # So that groups are made on the way too.
-        assert routes_in_use(ArrowTraffic.of(stored, rows_waiting=20)) == wanted
+        assert used_routes(ArrowTraffic.of(stored, rows_waiting=20)) == wanted

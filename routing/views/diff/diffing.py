@@ -21,7 +21,7 @@ from routing.delta.opening import TableOpener
 from routing.delta.table_creation import creating, is_vacant
 from routing.engines.traffic_tables import open_traffic
 from routing.errors import OutputError, RoutingError, StorageError, first_sentence, join_bounded
-from routing.lint.lint_estate import read_traffic
+from routing.lint.lint_estate import read_one
 from routing.lint.lint_settings import LintSettings
 from routing.lint.lint_settings import settings as lint_settings
 from routing.result_schemas import MESSAGE_CHANGES
@@ -307,8 +307,8 @@ def _traffic(
 def _read_dialogs_of_sides(dialogs: Table | None, diff_sides: DiffSides) -> Sequence[TableColumns | None]:
     if dialogs is None:
         return None, None
-    first = read_traffic(dialogs, "dialogs", diff_sides.before.at)
-    return first, first if diff_sides.is_one_time else read_traffic(dialogs, "dialogs", diff_sides.after.at)
+    first = read_one(dialogs, "dialogs", diff_sides.before.at)
+    return first, first if diff_sides.is_one_time else read_one(dialogs, "dialogs", diff_sides.after.at)
 
 
 @dataclass(frozen=True)

@@ -328,7 +328,7 @@ def _make_report(
     choices = find_choices(columns, moment if series.last is None else min(moment, series.last))
     balances = find_balances(choices, count_dialogs(report_tables.resolved, spans_of(choices)))
     progress("linting")
-    linted = lint_columns(columns, moment, lint, ResolvedFacts(used_routes(report_tables.resolved)))
+    linted = lint_columns(columns, moment, lint, ResolvedFacts(used_routes(open_traffic(report_tables.resolved))))
     return Report(
         headline=headline(report_tables, sum(flow.messages for flow in flows)),
         not_known=not_known,
