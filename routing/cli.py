@@ -7,16 +7,12 @@ An invalid command line gets one sentence with the nearest option. Only commands
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import datetime, timezone
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from io import TextIOWrapper
-from shutil import get_terminal_size
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -37,8 +33,8 @@ from routing.commands import (
     trace,
     views,
 )
-from routing.commands.command_context import at_least_one
-from routing.commands.terminal_streams import PlainLines, open_line, tell_besides, tell_result
+from routing.commands.command_context import Console, at_least_one
+from routing.commands.terminal_streams import tell_besides, tell_result
 from routing.errors import (
     EXIT_CONTRACT,
     EXIT_DONE,
@@ -55,10 +51,7 @@ from routing.render.wording import printable
 from routing.storage_faults import find_lasting_fault
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from routing.document import Document
-    from routing.run_context import Progress
+    pass
 
 COMMON_OPTIONS = "common options"
 """The title of the options that every command has."""
@@ -168,103 +161,6 @@ _ROOMS: dict[str, ModuleType] = {
 }
 
 
-class CommandConsole:
-    """The output of a command: results to standard output, everything else to standard error.
-
-    On a terminal, a line shows live progress. It disappears while other text is printed.
-    """
-
-    def __init__(self, options: argparse.Namespace, progress: CommandProgress | None = None) -> None:
-        self.command_progress = progress or CommandProgress()
-        self._quiet = options.quiet
-        self._json = options.log_format == "json"
-        self._width: int | None = options.width
-        self._color: str = options.color
-        is_silent = self._quiet or self._json
-        self._line_below = None if is_silent else open_line() or PlainLines(options.command)
-        self.command_progress.output = self
-
-    def close(self) -> None:
-        """Remove the live line, and print nothing more."""
-        if self._line_below is not None:
-            self._line_below.close()
-
-    def _aside(self) -> AbstractContextManager[None]:
-        return nullcontext() if self._line_below is None else self._line_below.aside()
-
-    def result(self, text: str) -> None:
-        """Print a result of the command to standard output."""
-        with self._aside():
-            tell_result(f"{text}\n")
-
-    def document(self, document: Document) -> None:
-        """Print a document to standard output: as wide as ``--width`` or the terminal, coloured as ``--color``."""
-        from routing.render.text import PIPE_WIDTH, write_text
-
-        is_terminal = sys.stdout is not None and sys.stdout.isatty()
-        # COLUMNS, which some shells and schedulers export, does not apply to a pipe.
-        width = self._width or (get_terminal_size().columns if is_terminal else PIPE_WIDTH)
-        is_dull = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-        is_coloured = self._color == "always" or (self._color == "auto" and is_terminal and not is_dull)
-        self.result(write_text(document, width=width, is_coloured=is_coloured))
-
-    def note(self, text: str, level: str = "info", fields: Mapping[str, object] | None = None) -> None:
-        """Print a note to standard error. ``--quiet`` omits notes of level info.
-
-        A JSON line also has ``fields``.
-        """
-        if self._quiet and level == "info":
-            return
-        from routing.render.wording import printable
-
-        # Keep it on one line, even if names or Java's messages have line breaks.
-        with self._aside():
-            tell_besides(f"{self._line(printable(text), level, fields)}\n")
-
-    def error_line(self, text: str) -> str:
-        """Return the printed line of an error."""
-        return self._line(text, "error")
-
-    def _line(self, text: str, level: str, fields: Mapping[str, object] | None = None) -> str:
-        if not self._json:
-            return text
-        moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        entry = {"time": moment, "level": level, "message": text}
-        run = {} if self.command_progress.run_id is None else {"run_id": self.command_progress.run_id}
-        return json.dumps({**entry, **run, **(fields or {})})
-
-    def progress(self, stage: Progress) -> None:
-        """Report that a stage begins or has ended: on a terminal's live line, or as JSON in a scheduler's log."""
-        has_ended = stage.seconds is not None
-        if has_ended and self._json:
-            self.note(str(stage), fields=stage.fields())
-        if self._line_below is not None:
-            if has_ended:
-                self._line_below.end(stage.stage, str(stage))
-            else:
-                self._line_below.begin(stage.stage)
-
-    @contextmanager
-    def during(self, text: str, final_line: str | None = None) -> Iterator[None]:
-        """Show an activity. On a terminal its text, or ``final_line``, remains with its duration."""
-        if self._json:
-            self.note(text)
-        with nullcontext() if self._line_below is None else self._line_below.during(text, final_line or text):
-            yield
-
-    def show_progress(self, text: str) -> None:
-        """Show the progress of the activity."""
-        if self._line_below is not None:
-            self._line_below.show_progress(text)
-
-    def watch(self, spark: SparkSession) -> None:
-        """Show the progress of Spark's tasks from now on."""
-        if self._line_below is not None:
-            from routing.sessions.existing_session import count_tasks
-
-            self._line_below.watch(count_tasks(spark))
-
-
 def _common(formats: Sequence[str]) -> CommandParser:
     """Return a parser of the options that every command has. ``formats`` are the formats of its results."""
     common = CommandParser(add_help=False)
@@ -316,7 +212,7 @@ def _parser() -> CommandParser:
     return parser
 
 
-_COMMANDS: dict[str, Callable[[argparse.Namespace, CommandConsole], int]] = {
+_COMMANDS: dict[str, Callable[[argparse.Namespace, Console], int]] = {
     name: room.run for name, room in _ROOMS.items()
 }
 
@@ -350,7 +246,7 @@ def main(arguments: Sequence[str] | None = None, progress: CommandProgress | Non
         return error.exit_code
     if exit_status is not None:
         return exit_status
-    console = CommandConsole(options, progress)
+    console = Console(options, progress)
     # The state after an interruption.
     status = EXIT_FAILED
     try:
@@ -373,7 +269,7 @@ def _reading_as(options: argparse.Namespace) -> AbstractContextManager[None]:
     return reading_as(options.encoding)
 
 
-def _run_to_end(options: argparse.Namespace, console: CommandConsole) -> int:
+def _run_to_end(options: argparse.Namespace, console: Console) -> int:
     """Run a command and return its exit status. The last line reports its error."""
     try:
         with _reading_as(options):

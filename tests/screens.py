@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from routing.commands.command_context import Console
 from routing.document import Document
 from routing.process import CommandProgress
 from routing.render.text import write_text
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from routing.run_context import Progress
 
 
-class Busy:
+class Busy(Console):
     """Accepts the activities of a command and its session, and stores nothing."""
 
     def __init__(self) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import datetime, timezone
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any
 
 from routing import config
+from routing.commands.terminal_streams import PlainLines, open_line, tell_besides, tell_result
 from routing.config import Config, ConfigError
 from routing.errors import ContractError, EnvironmentFault, NoJavaFault, quote
 from routing.process import CommandProgress
@@ -33,32 +37,99 @@ STATEMENTS_ALONE = "sql"
 _SENTENCES = 50
 
 
-class Console(Protocol):
-    """The output of a command: results to standard output, everything else to standard error."""
+class Console:
+    """The output of a command: results to standard output, everything else to standard error.
 
-    command_progress: CommandProgress
-    """The state of the command, which it reports while it runs."""
+    On a terminal, a line shows live progress. It disappears while other text is printed.
+    """
+
+    def __init__(self, options: argparse.Namespace, progress: CommandProgress | None = None) -> None:
+        self.command_progress = progress or CommandProgress()
+        self._quiet = options.quiet
+        self._json = options.log_format == "json"
+        self._width: int | None = options.width
+        self._color: str = options.color
+        is_silent = self._quiet or self._json
+        self._line_below = None if is_silent else open_line() or PlainLines(options.command)
+        self.command_progress.output = self
+
+    def close(self) -> None:
+        """Remove the live line, and print nothing more."""
+        if self._line_below is not None:
+            self._line_below.close()
+
+    def _aside(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._line_below is None else self._line_below.aside()
 
     def result(self, text: str) -> None:
-        """Print a result of the command: JSON, a page of lint, a report for another program."""
+        """Print a result of the command to standard output."""
+        with self._aside():
+            tell_result(f"{text}\n")
 
     def document(self, document: Document) -> None:
-        """Print a document as text, with the width and colours of the command line."""
+        """Print a document to standard output: as wide as ``--width`` or the terminal, coloured as ``--color``."""
+        from routing.render.text import PIPE_WIDTH, write_text
+
+        is_terminal = sys.stdout is not None and sys.stdout.isatty()
+        # COLUMNS, which some shells and schedulers export, does not apply to a pipe.
+        width = self._width or (get_terminal_size().columns if is_terminal else PIPE_WIDTH)
+        is_dull = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+        is_coloured = self._color == "always" or (self._color == "auto" and is_terminal and not is_dull)
+        self.result(write_text(document, width=width, is_coloured=is_coloured))
 
     def note(self, text: str, level: str = "info") -> None:
-        """Print a note to standard error. ``level`` is info, warning or error."""
+        """Print a note to standard error. ``level`` is info, warning or error. ``--quiet`` omits info."""
+        self._note(text, level, {})
+
+    def _note(self, text: str, level: str, fields: Mapping[str, object]) -> None:
+        if self._quiet and level == "info":
+            return
+        from routing.render.wording import printable
+
+        # Keep it on one line, even if names or Java's messages have line breaks.
+        with self._aside():
+            tell_besides(f"{self._line(printable(text), level, fields)}\n")
+
+    def error_line(self, text: str) -> str:
+        """Return the printed line of an error."""
+        return self._line(text, "error", {})
+
+    def _line(self, text: str, level: str, fields: Mapping[str, object]) -> str:
+        if not self._json:
+            return text
+        moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        entry = {"time": moment, "level": level, "message": text}
+        run = {} if self.command_progress.run_id is None else {"run_id": self.command_progress.run_id}
+        return json.dumps({**entry, **run, **fields})
 
     def progress(self, stage: Progress) -> None:
-        """Report that a stage begins or has ended."""
+        """Report that a stage begins or has ended: on a terminal's live line, or as JSON in a scheduler's log."""
+        has_ended = stage.seconds is not None
+        if has_ended and self._json:
+            self._note(str(stage), "info", stage.fields())
+        if self._line_below is not None:
+            if has_ended:
+                self._line_below.end(stage.stage, str(stage))
+            else:
+                self._line_below.begin(stage.stage)
 
     def during(self, text: str, final_line: str | None = None) -> AbstractContextManager[None]:
-        """Show an activity. ``final_line`` is the text that remains at its end."""
+        """Show an activity. On a terminal its text, or ``final_line``, remains with its duration."""
+        if self._json:
+            self.note(text)
+        return nullcontext() if self._line_below is None else self._line_below.during(text, final_line or text)
 
     def show_progress(self, text: str) -> None:
-        """Show how far the activity has come."""
+        """Show the progress of the activity."""
+        if self._line_below is not None:
+            self._line_below.show_progress(text)
 
     def watch(self, spark: SparkSession) -> None:
-        """Show from now on how far Spark has come with its tasks."""
+        """Show the progress of Spark's tasks from now on."""
+        if self._line_below is not None:
+            from routing.sessions.existing_session import count_tasks
+
+            self._line_below.watch(count_tasks(spark))
 
 
 @contextmanager

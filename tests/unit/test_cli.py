@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from routing import cli
+from routing.commands.command_context import Console
 from routing.errors import InputError, StorageError
 from routing.run_context import Progress, StageClock
 from tests.estate_rows import small_estate
@@ -243,7 +244,7 @@ def test_errors_as_json(failing: Callable[[Exception], None], capsys: pytest.Cap
 )
 def test_progress_in_a_pipe_is_json_only(line: str, shown: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """A step when it begins, a stage of a run when it has ended."""
-    console = cli.CommandConsole(cli._parser().parse_args(["demo", *line.split()]))
+    console = Console(cli._parser().parse_args(["demo", *line.split()]))
     with console.during("reading"):
         console.progress(Progress("read"))
         console.progress(Progress("read", 1.0))
@@ -256,7 +257,7 @@ def test_progress_in_a_pipe_is_json_only(line: str, shown: list[str], capsys: py
 
 def test_a_stage_is_reported_with_its_fields(capsys: pytest.CaptureFixture[str]) -> None:
     """And every line of a run by its id, once there is one."""
-    console = cli.CommandConsole(cli._parser().parse_args(["demo", "--log-format", "json"]))
+    console = Console(cli._parser().parse_args(["demo", "--log-format", "json"]))
     with console.during("starting Spark", "session"):
         pass
     console.command_progress.run_id = "r1"
@@ -311,6 +312,7 @@ def test_the_last_line_of_a_run_that_failed(line: str, tmp_path: Path, capsys: p
 _SPARK_FREE = """
 import sys
 from routing import cli
+from routing.commands.command_context import Console
 try:
     cli.main(sys.argv[1:])
 except SystemExit as end:

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routing import cli, errors
+from routing.commands.command_context import Console
 from routing.document import DataTable, make_columns
 from routing.importing.spelling import NameSpelling
 from routing.importing.tsql.script_reader import read_script
@@ -68,7 +69,7 @@ def test_notes_are_one_line(name: str) -> None:
     error = errors.StorageError.failed(f"writing output.runs to {name}", errors.first_sentence(ValueError(name)))
     for form in ("text", "json"):
         err = io.StringIO()
-        console = cli.CommandConsole(cli._parser().parse_args(["demo", "--log-format", form]))
+        console = Console(cli._parser().parse_args(["demo", "--log-format", form]))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "stderr", err)
             console.note(f"sbroute: {error}", "error")

@@ -11,6 +11,7 @@ import pytest
 
 from routing import cli
 from routing.cli import CommandParser
+from routing.commands import command_context
 from routing.commands import lint as command
 from routing.commands.shared_arguments import SEVERITIES
 from routing.config import ConfigError
@@ -241,7 +242,7 @@ def test_the_printed_findings_equal_their_golden_file(capsys: pytest.CaptureFixt
     ]
     assert (
         command.tell_tables(
-            lint_result(*findings, suppressed=2, coverage=(1200, 900)), asked, cli.CommandConsole(asked)
+            lint_result(*findings, suppressed=2, coverage=(1200, 900)), asked, command_context.Console(asked)
         )
         == 0
     )
@@ -252,7 +253,7 @@ def printed(capsys: pytest.CaptureFixture[str], found: list[Row], *line: str) ->
     """The lines that lint prints of findings."""
     asked = options("--config", "x", *line)
     asked.quiet, asked.log_format = True, "text"
-    command.tell_tables(lint_result(*found), asked, cli.CommandConsole(asked))
+    command.tell_tables(lint_result(*found), asked, command_context.Console(asked))
     return [text.rstrip() for text in capsys.readouterr().out.splitlines()]
 
 
@@ -356,7 +357,7 @@ def test_a_finding_of_every_instance_is_one_line(
 def test_unlisted_findings_count_for_fail_on(capsys: pytest.CaptureFixture[str]) -> None:
     asked = options("--config", "x", "--fail-on", "info")
     asked.quiet, asked.log_format = True, "text"
-    assert command.tell_tables(lint_result(_AS_INSTALLED[0]), asked, cli.CommandConsole(asked)) == 1
+    assert command.tell_tables(lint_result(_AS_INSTALLED[0]), asked, command_context.Console(asked)) == 1
     assert "0 errors, 0 warnings, 1 info" in capsys.readouterr().out
 
 

@@ -32,12 +32,12 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-termi
 _COMMAND = """
 import os, sys, time, warnings
 from routing import __main__, cli
-from routing.commands import terminal_streams
+from routing.commands import command_context, terminal_streams
 from routing.errors import StorageError
 from routing.run_context import StageClock
 from routing.sessions import session
 pause = float(os.environ.get("PAUSE", "0.02"))
-cli.open_line = lambda: terminal_streams.open_line(pause)
+command_context.open_line = lambda: terminal_streams.open_line(pause)
 
 def command(options, console):
     def see_line():
