@@ -13,7 +13,7 @@ from routing import cli
 from tests.estate_rows import database, instance, message, route, service
 from tests.exported_networks import AT, exported_network, write_network
 from tests.reference.networks import Row, Tables
-from tests.stored import config_text, save_estate
+from tests.stored import save_job
 
 NETWORKS, MESSAGES, SEED = 14, 40, 20261128
 CHANGES = ("DROP ROUTE [{name}];", "ALTER ROUTE [{name}] WITH ADDRESS = '{address}';")
@@ -33,8 +33,7 @@ def test_diff_and_check_find_the_same_changed_ends(tmp_path: Path, capsys: pytes
         write_network(exports, tables)
         script = folder / "change.sql"
         script.write_text(_change(rng, tables), encoding="utf-8")
-        job = folder / "job.yaml"
-        job.write_text(config_text(save_estate(tables, folder / "in"), folder / "out"), encoding="utf-8")
+        job = save_job(tables, folder)
 
         before, after = _ends(capsys, exports), _ends(capsys, exports, "--then", str(script))
         by_check = Counter((before[key], after[key]) for key in before if before[key] != after[key])
@@ -109,9 +108,7 @@ def test_changes_behind_an_instance_without_an_address_are_not_known(
         ],
         "messages": [message(1, "//stock", instance_name="a", from_service_name="//from")],
     }
-    job, script = tmp_path / "job.yaml", tmp_path / "change.sql"
-    places = save_estate(tables, tmp_path / "in")
-    job.write_text(config_text(places, tmp_path / "out", dialogs=None, route_requests=None), encoding="utf-8")
+    job, script = save_job(tables, tmp_path), tmp_path / "change.sql"
     script.write_text(f":CONNECT b\nUSE [Stock];\n{statement}\nGO\n", encoding="utf-8")
     line = ["diff", "--config", str(job), "--with-script", str(script), "--quiet"]
     answer = _json_of(capsys, *line)

@@ -35,12 +35,17 @@ sys.argv = ["sbroute", "resolve", "--config", "x", *sys.argv[1:]]
 __main__.script()
 """
 SLEEPS = "ready(); time.sleep(60)"
+Running = subprocess.Popen[str]
 BOTH = pytest.mark.parametrize("number", list(SIGNAL_WORDS))
 
 
-def _begun(program: str, folder: Path, *options: str) -> subprocess.Popen[str]:
+def _begun(program: str, folder: Path, *options: str, command: str = _COMMAND, **environment: str) -> Running:
     """Start the command and wait for its first line."""
-    process = started(["-c", _COMMAND, *options], PROGRAM=program, FOLDER=str(folder), TMPDIR=str(folder))
+    environment = {"PROGRAM": program, "FOLDER": str(folder), "TMPDIR": str(folder), **environment}
+    return _ready(started(["-c", command, *options], **environment))
+
+
+def _ready(process: Running) -> Running:
     assert process.stdout is not None
     line = process.stdout.readline()
     assert line == "ready\n", ended(process)
@@ -80,9 +85,7 @@ def test_a_signal_after_the_end_keeps_the_exit_code(number: signal.Signals, tmp_
 @BOTH
 def test_a_signal_during_imports_ends_the_command(number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "yaml.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(60)\n")
-    process = started(["-m", "routing", "--help"], first_on_path=str(tmp_path))
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
+    process = _ready(started(["-m", "routing", "--help"], first_on_path=str(tmp_path)))
     process.send_signal(number)
     assert ended(process) == Ended(128 + number, "", f"sbroute: {SIGNAL_WORDS[number]}: nothing was written\n", {})
 
@@ -206,9 +209,7 @@ def test_an_ignored_ctrl_c_stays_ignored(tmp_path: Path) -> None:
     ignoring = _COMMAND.replace(
         "__main__.script()", "import signal; signal.signal(2, signal.SIG_IGN)\n__main__.script()"
     )
-    process = started(["-c", ignoring], PROGRAM=SLEEPS, FOLDER=str(tmp_path))
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
+    process = _begun(SLEEPS, tmp_path, command=ignoring)
     process.send_signal(signal.SIGINT)
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.2)
@@ -239,9 +240,7 @@ sys.exit([signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)
 
 
 def test_ctrl_c_is_handled_without_own_signal_handlers(tmp_path: Path) -> None:
-    process = started(["-c", _COMMAND], PROGRAM=SLEEPS, FOLDER=str(tmp_path), DATABRICKS_RUNTIME_VERSION="17.3")
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
+    process = _begun(SLEEPS, tmp_path, DATABRICKS_RUNTIME_VERSION="17.3")
     process.send_signal(signal.SIGINT)
     assert ended(process) == Ended(130, "", "sbroute: interrupted: nothing was written\n", {})
 

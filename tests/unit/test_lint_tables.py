@@ -31,7 +31,7 @@ from tests.golden_texts import GOLDEN
 from tests.hostile import NAMES
 from tests.lint_drafts import NOW
 from tests.lint_messages import RESOLVED
-from tests.stored import config_of, config_text, save_estate
+from tests.stored import config_of, save_estate, save_job
 from tests.unit.test_lint_findings import QUIET, all_estates
 from tests.without import EVERYTHING, without
 
@@ -119,10 +119,7 @@ def test_tables_and_files_are_linted_alike(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def config_file(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("job")
-    file = folder / "job.yaml"
-    file.write_text(config_text(save_estate(small_estate(), folder / "in"), folder), encoding="utf-8")
-    return str(file)
+    return str(save_job(small_estate(), tmp_path_factory.mktemp("job")))
 
 
 def expected() -> list[Row]:

@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 
 import routing
-from routing import cli
 from routing.schemas import IMPORTS as IMPORTS_SCHEMA
 from routing.schemas import OBSERVED_ROUTING, RESOLVED_ROUTES, RUNS
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden
 from tests.listed_messages import IMPORTS, OBSERVED, RESOLVED, resolved
 from tests.stored import job_without_tables, store_local
-from tests.unit.test_runs_command import recorded
+from tests.unit.test_runs_command import output_over, recorded
 
 NOW = ("--now", "2026-01-05T12:00:00Z")
 
@@ -51,12 +50,7 @@ def configured(folder: Path, *, without: tuple[str, ...] = ()) -> Path:
 
 
 def phrase(capsys: pytest.CaptureFixture[str], job: Path, *line: str, status: int = 0) -> str:
-    """Return a command's output without the folder's name."""
-    assert cli.main(["messages", "--config", str(job), *NOW, *line]) == status
-    out, err = capsys.readouterr()
-    assert (err if status == 0 else out) == ""
-    shown = "\n".join(text.rstrip() for text in (out + err).splitlines())
-    return re.sub(re.escape(str(job.parent)), "FOLDER", shown)
+    return output_over(capsys, job, "messages", *NOW, *line, status=status)
 
 
 def test_the_printed_answer(job: Path, capsys: pytest.CaptureFixture[str]) -> None:

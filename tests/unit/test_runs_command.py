@@ -85,8 +85,12 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def phrase(capsys: pytest.CaptureFixture[str], job: Path, *line: str, status: int = 0) -> str:
+    return output_over(capsys, job, "runs", *line, status=status)
+
+
+def output_over(capsys: pytest.CaptureFixture[str], job: Path, command: str, *line: str, status: int = 0) -> str:
     """Return a command's output without the folder's name."""
-    assert cli.main(["runs", "--config", str(job), *line]) == status
+    assert cli.main([command, "--config", str(job), *line]) == status
     out, err = capsys.readouterr()
     assert (err if status == 0 else out) == ""
     shown = "\n".join(text.rstrip() for text in (out + err).splitlines())

@@ -26,8 +26,8 @@ RECEIVING = "An error occurred while receiving data: '{}({})'."
 SENDING = "An error occurred while sending data: '{}({})'."
 CONNECTING = "Connection attempt failed with error: '{}({})'."
 
-# Texts in English, of which the number is read as well.
-IN_ENGLISH = [
+# Texts of which the number is read as well.
+TEXTS = [
     ("The target service name could not be found. Ensure that the service name is right.", "NO_ROUTE"),
     ("No route matches the destination service name for this conversation. Create a route to it.", "NO_ROUTE"),
     ("Locating routes and security information via the Broker Configuration Service.", "ROUTE_REQUESTED"),
@@ -116,11 +116,18 @@ IN_ENGLISH = [
         "DOUBLED_ID",
     ),
     ("The broker is disabled in the sender's database.", "SENDER_BROKER_OFF"),
+    # The numbers that a text in any language quotes.
+    ("La tentative a échoué avec l'erreur : '10061(Aucune connexion)'.", "NOTHING_LISTENS"),
+    ("Fehler beim Verbindungsversuch: '10060(Ein Verbindungsversuch)'.", "NETWORK_FAILS"),
+    ("Errore durante la ricezione: '10054(Connessione interrotta)'.", "CLOSED_BY_OTHER_SIDE"),
+    ("Erreur : 15517, État : 1. Impossible d'exécuter en tant que", "OWNER_NOT_VALID"),
+    ("Der Name des Zieldiensts (3) wurde nicht gefunden.", "UNREAD"),
+    ("Fehler 12(34).", "UNREAD"),
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), IN_ENGLISH)
-def test_an_english_text_has_its_trouble(text: str, expected: str) -> None:
+@pytest.mark.parametrize(("text", "expected"), TEXTS)
+def test_a_text_has_its_trouble(text: str, expected: str) -> None:
     assert find_trouble(error_number(text), text) == expected
 
 
@@ -191,18 +198,3 @@ def test_every_trouble_has_words_and_numbers() -> None:
         StatusTrouble.OTHER_NUMBER,
         StatusTrouble.UNREAD,
     }
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("La tentative a échoué avec l'erreur : '10061(Aucune connexion)'.", StatusTrouble.NOTHING_LISTENS),
-        ("Fehler beim Verbindungsversuch: '10060(Ein Verbindungsversuch)'.", StatusTrouble.NETWORK_FAILS),
-        ("Errore durante la ricezione: '10054(Connessione interrotta)'.", StatusTrouble.CLOSED_BY_OTHER_SIDE),
-        ("Erreur : 15517, État : 1. Impossible d'exécuter en tant que", StatusTrouble.OWNER_NOT_VALID),
-        ("Der Name des Zieldiensts (3) wurde nicht gefunden.", StatusTrouble.UNREAD),
-        ("Fehler 12(34).", StatusTrouble.UNREAD),
-    ],
-)
-def test_numbers_in_any_language(text: str, expected: StatusTrouble) -> None:
-    assert find_trouble(error_number(text), text) == expected
