@@ -185,13 +185,6 @@ def test_now_is_only_for_incremental_mode(tmp_path: Path, capsys: pytest.Capture
     assert "--now: 'noon' is not an ISO 8601 time" in capsys.readouterr().err
 
 
-def test_a_missing_configuration(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended("resolve", "--config", "/no/such.yaml") == 2
-    assert capsys.readouterr().err == (
-        "sbroute: the configuration '/no/such.yaml' cannot be read: No such file or directory (check --config)\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("error", "status"),
     [

@@ -111,10 +111,6 @@ def test_explain_of_a_described_message(estate: Path, output_without_spark: Told
 
 def test_lint_needs_no_spark(estate: Path, output_without_spark: Told) -> None:
     now = ["--now", "2026-01-05T12:00:00Z"]
-    answer = json.loads(output_without_spark("lint", "--config", str(estate), *now, "--format", "json"))[
-        "findings"
-    ]
-    assert sorted({row["code"] for row in answer}) == ["SBR003", "SBR019", "SBR024", "SBR043"]
     assert "more: sbroute lint --explain CODE" in output_without_spark("lint", "--config", str(estate), *now)
     assert output_without_spark("lint", "--explain", "SBR001").startswith("# SBR001")
 
