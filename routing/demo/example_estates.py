@@ -148,24 +148,22 @@ def balanced_service(estate: str) -> EstateDraft:
 
 def forwarding_one_service(estate: str) -> EstateDraft:
     """Draft example 6: msdb forwards one service, even where this instance holds it too."""
-    draft = EstateDraft()
-    for name, forwarding in (("forwarding-on", True), ("forwarding-off", False)):
-        services = ("LocalService", "ElsewhereService")
-        host = ExampleInstance(f"{estate}/{name}", *services, draft=draft, forwarding=forwarding)
-        host.forward("ForwardingRoute", "TCP://elsewhere.Adventure-Works.com:4022/", services[1])
-        host.arrived(f"arrived-{name}", "ElsewhereService")
-        if forwarding:
-            host.arrived("arrived-local", "LocalService")
-            host.sent("sent-elsewhere", "ElsewhereService")
-    return draft
+    elsewhere = "ElsewhereService"
+    to = "TCP://elsewhere.Adventure-Works.com:4022/"
+    return _forwarding(estate, to, elsewhere, services=("LocalService", elsewhere))
 
 
 def forwarding_all_services(estate: str) -> EstateDraft:
     """Draft example 7: msdb forwards all services that this instance does not hold."""
+    return _forwarding(estate, _FORWARDER, None, services=())
+
+
+def _forwarding(estate: str, address: str, service: str | None, *, services: tuple[str, ...]) -> EstateDraft:
+    """Draft an instance that forwards, and one that has the same route with forwarding off."""
     draft = EstateDraft()
     for name, forwarding in (("forwarding-on", True), ("forwarding-off", False)):
-        host = ExampleInstance(f"{estate}/{name}", draft=draft, forwarding=forwarding)
-        host.forward("ForwardingRoute", _FORWARDER)
+        host = ExampleInstance(f"{estate}/{name}", *services, draft=draft, forwarding=forwarding)
+        host.forward("ForwardingRoute", address, service)
         host.arrived(f"arrived-{name}", "ElsewhereService")
         if forwarding:
             host.arrived("arrived-local", "LocalService")

@@ -33,12 +33,12 @@ def write_words(words: Words) -> str:
     return "".join(map(write_words, words))
 
 
-def write_html(document: Document, heading: int = 4) -> str:
-    """Return a document as HTML, with its headings at a level. Statements keep their lines."""
-    parts = []
+def write_html(document: Document) -> str:
+    """Return a document as HTML, with its headings at level 4. Statements keep their lines."""
+    parts: list[str] = []
     for is_list, alike in groupby(document, lambda block: isinstance(block, ListItem)):
         blocks = list(alike)
-        parts += [_list(blocks)] if is_list else [_block(block, heading) for block in blocks]
+        parts += [_list(blocks)] if is_list else map(_block, blocks)
     return "\n".join(parts)
 
 
@@ -52,9 +52,9 @@ def _list(items: Iterable[Block]) -> str:
     return f"<ul>{''.join(lines)}</ul>"
 
 
-def _block(block: Block, heading: int) -> str:
+def _block(block: Block) -> str:
     if isinstance(block, DocumentHeading):
-        return f"<h{heading}>{write_words(block.words)}</h{heading}>"
+        return f"<h4>{write_words(block.words)}</h4>"
     if isinstance(block, LabelledFact):
         return f"<p><b>{write_words(block.label)}:</b> {write_words(block.words)}</p>"
     if isinstance(block, SqlStatement):
