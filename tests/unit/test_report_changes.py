@@ -18,6 +18,7 @@ from tests.counted_messages import micros
 from tests.estate_rows import route, small_estate
 from tests.frames import arrow_of
 from tests.stored import config_of, save_estate
+from tests.unit.test_runs_command import recorded
 
 pytest.importorskip("deltalake")
 STOCK_BEFORE = [
@@ -34,25 +35,10 @@ def no_session() -> Any:
 
 def run(config: Config, name: str, day: int, version: int | None, **columns: Any) -> dict[str, Any]:
     """A row of ``runs`` of a day at noon, one hour long."""
-    return {
-        "run_id": name,
-        "mode": "full",
-        "started_at": f"2026-01-{day:02d}T12:00:00Z",
-        "finished_at": f"2026-01-{day:02d}T13:00:00Z",
-        "input_versions": {"routes": version},
-        "output_versions": {},
-        "rows_read": 9,
-        "rows_resolved": 9,
-        "rows_rejected": 0,
-        "rows_unchanged": 0,
-        "outcome_counts": {},
-        "reason_counts": {},
-        "dialog_hash": "builtin",
-        "settings": config.as_json(),
-        "stage_seconds": {},
-        "release": "0.2.0",
-        **columns,
-    }
+    date = f"2026-01-{day:02d}"
+    own = {"input_versions": {"routes": version}, "outcome_counts": {}, "reason_counts": {}}
+    values = {**own, "settings": config.as_json(), **columns}
+    return recorded(name, f"{date}T12:00:00Z", f"{date}T13:00:00Z", **values)
 
 
 @pytest.fixture

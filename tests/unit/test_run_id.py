@@ -14,6 +14,7 @@ from routing.schemas import RUNS
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden
 from tests.stored import job_file, store_local, written
+from tests.unit.test_runs_command import recorded
 from tests.without import SPARK, without
 
 RUN = "scheduled__2026-11-23T00:00:00+00:00"
@@ -45,37 +46,18 @@ def settings_of(folder: Path, **resolve: Any) -> dict[str, Any]:
 
 def row_of(folder: Path, **columns: Any) -> dict[str, Any]:
     """The recorded run."""
-    return {
-        "run_id": RUN,
-        "mode": "full",
-        "started_at": "2026-11-23T01:00:00Z",
-        "finished_at": "2026-11-23T01:00:12.500000Z",
-        "as_of": None,
-        "now": None,
+    own = {
         "input_versions": {"routes": 3, "messages": 1200},
         "output_versions": {"resolved_routes": 7, "rejected_messages": 6, "new_route_requests": 7},
-        "rows_read": 2_000,
-        "rows_resolved": 1_990,
-        "rows_rejected": 10,
         "outcome_counts": {"SENT": 1_000, "DELIVERED": 990},
         "reason_counts": {"NETWORK_ADDRESS": 1_000, "LOCAL_SERVICE": 990},
-        "dialog_hash": "builtin",
         "settings": json.dumps(settings_of(folder), sort_keys=True),
         "stage_seconds": {"session": 4.25, "read": 1.5, "write": 3.0},
-        "release": "0.2.0",
         "table_ids": {"messages": "m-1"},
         "commit_identities": {"messages": "c-1"},
         "engine": "spark",
-        "rows_unchanged": 0,
-        "next_due_at": None,
-        "input_digests": None,
-        "window_from": None,
-        "window_to": None,
-        "rows_erased": None,
-        "rows_quarantined": None,
-        "quarantined_instances": None,
-        **columns,
     }
+    return recorded(RUN, "2026-11-23T01:00:00Z", "2026-11-23T01:00:12.500000Z", **{**own, **columns})
 
 
 def prepared(folder: Path, **columns: Any) -> Path:
@@ -94,8 +76,7 @@ def test_a_repeated_run_prints_the_first_result(tmp_path: Path) -> None:
     before = written(tmp_path)
     done = without(SPARK, "resolve", "--config", str(file), "--run-id", RUN, "--format", "json")
     assert (done.returncode, done.stderr) == (0, NOTE)
-    expected = row_of(tmp_path)
-    expected |= {"started_at": "2026-11-23T01:00:00Z", "finished_at": "2026-11-23T01:00:12.500000Z"}
+    expected = {name: row_of(tmp_path).get(name) for name in RUNS.names}
     assert done.stdout == json.dumps(expected) + "\n"
     assert written(tmp_path) == before
 
