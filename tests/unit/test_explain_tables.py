@@ -17,7 +17,6 @@ import pytest
 
 from routing.cases.question_source import ExplainSource, open_tables
 from routing.cases.questions import DescribedMessage, Question, QuestionError, StoredMessage
-from routing.delta.opening import TableOpener
 from routing.errors import InputError
 from routing.schemas import MESSAGES, OBSERVED_ROUTING, TABLES
 from routing.tables.read_rows import condition_of
@@ -27,14 +26,11 @@ from tests.crowded import BROKEN, NOON, OF_CONVERSATIONS, QUESTIONS, STATUSES, W
 from tests.estate_rows import ASK, STORE, conversation, database, instance, message, route, small_estate
 from tests.frames import arrow, arrow_of
 from tests.golden_texts import assert_golden
+from tests.imports import no_spark
 from tests.stored import config_of, save_estate, store_local
 from tests.unit.explained_rows import columns_of_rows
 
 Given = Mapping[str, Any]
-
-
-def no_session() -> Any:
-    raise AssertionError("Spark is started")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +46,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def opened(folder: Path, tmp_path: Path) -> Given:
     """Tables of a folder as datasets."""
-    return open_tables(config_of(folder, tmp_path), TableOpener(no_session))
+    return open_tables(config_of(folder, tmp_path), no_spark())
 
 
 def with_types(tables: Given, change: Callable[[Any], Any]) -> Given:

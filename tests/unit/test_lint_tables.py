@@ -16,7 +16,6 @@ import pytest
 from pyarrow.dataset import dataset
 
 from routing import cli
-from routing.delta.opening import TableOpener
 from routing.lint import message_rules
 from routing.lint.address_rules import refused_rows
 from routing.lint.lint_estate import LintEstate, LintFinding, read_one
@@ -29,6 +28,7 @@ from tests.estate_rows import small_estate
 from tests.frames import arrow, arrow_of, merged
 from tests.golden_texts import GOLDEN
 from tests.hostile import NAMES
+from tests.imports import no_spark
 from tests.lint_drafts import NOW
 from tests.lint_messages import RESOLVED
 from tests.stored import config_of, save_estate, save_job
@@ -108,7 +108,7 @@ def test_tables_and_files_are_linted_alike(tmp_path: Path) -> None:
     resolved = arrow_of(RESOLVED, RESOLVED_ROUTES)
     plain = lint(arrow(tables), now=NOW, suppress=QUIET, resolved=resolved)
     places = config_of(save_estate(tables, tmp_path), tmp_path).tables
-    opened = TableOpener(lambda: pytest.fail("Spark is started")).open(places)
+    opened = no_spark().open(places)
     assert lint(opened, now=NOW, suppress=QUIET, resolved=dataset(resolved)) == plain
     codes = Counter(row["code"] for row in plain.findings)
     assert set(OF_MESSAGES) <= set(codes)

@@ -10,13 +10,13 @@ import pytest
 
 from routing.config import Config
 from routing.delta.counted_runs import open_runs
-from routing.delta.opening import TableOpener
 from routing.schemas import ROUTES, RUNS
 from routing.views.page.facts import ReportChanges, RouteChange, WordCount
 from routing.views.report.reporting import changes_since
 from tests.counted_messages import micros
 from tests.estate_rows import route, small_estate
 from tests.frames import arrow_of
+from tests.imports import no_spark
 from tests.stored import config_of, save_estate
 from tests.unit.test_runs_command import recorded
 
@@ -27,10 +27,6 @@ STOCK_BEFORE = [
     route("Stays", "//stays", "LOCAL"),
 ]
 STOCK_NOW = [route("Far", "//far", "tcp://second:2"), *STOCK_BEFORE[1:], route("New", "//new", "LOCAL")]
-
-
-def no_session() -> Any:
-    raise AssertionError("no session is needed")
 
 
 def run(config: Config, name: str, day: int, version: int | None, **columns: Any) -> dict[str, Any]:
@@ -60,7 +56,7 @@ def changed(config: Config, *runs: dict[str, Any]) -> ReportChanges | None:
 
 
 def _since(config: Config) -> ReportChanges | None:
-    opener = TableOpener(no_session)
+    opener = no_spark()
     runs = open_runs(opener, config.output["runs"])
     assert runs is not None
     return changes_since(config, opener, runs)
