@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from routing import schemas
 from routing.demo.build import generate_day
 from routing.demo.example_estates import document_estates
 from routing.schemas import INPUTS
@@ -22,14 +23,7 @@ Tables = dict[str, list[Row]]
 
 MESSAGES = 12_000
 MIDNIGHT = datetime(2026, 1, 5, tzinfo=timezone.utc)
-KEYS = {
-    "routes": ("instance_name", "database_name", "name", "valid_from"),
-    "databases": ("instance_name", "name"),
-    "services": ("instance_name", "database_name", "name"),
-    "instances": ("instance_name",),
-    "dialogs": ("instance_name", "database_name", "conversation_id", "is_initiator"),
-    "messages": ("instance_name", "message_id"),
-}
+KEYS = {**schemas.KEYS, "messages": ("instance_name", "message_id")}
 REJECTIONS = {
     "MISSING_MESSAGE_ID",
     "MISSING_CONVERSATION_ID",
