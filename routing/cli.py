@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from io import TextIOWrapper
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from routing.commands import (
     candidates,
@@ -49,9 +49,6 @@ from routing.importing.import_files import as_shown, is_writable
 from routing.process import CommandProgress
 from routing.render.wording import printable
 from routing.storage_faults import find_lasting_fault
-
-if TYPE_CHECKING:
-    pass
 
 COMMON_OPTIONS = "common options"
 """The title of the options that every command has."""
