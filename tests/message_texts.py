@@ -95,6 +95,7 @@ MESSAGE_TEXTS: Mapping[int, str] = {
         "incompatible with the Windows cryptographic service provider. The key length must be a multiple of 64 "
         "bytes."
     ),
+    9736: "An error occurred in dialog transmission: Error: …, State: …. …",
     9737: (
         "The private key for the security certificate bound to the database principal (ID …) is password "
         "protected. Password protected private keys are not supported for use with secure dialogs."

@@ -11,6 +11,7 @@ from routing.advice.database_remedies import open_database, open_holder, own_dat
 from routing.advice.dialog_remedies import LIST_CERTIFICATES
 from routing.advice.queue_remedies import QUEUE_RISK, name_queue, start_mail, turn_on
 from routing.advice.remedy import (
+    UNKNOWN_INSTANCE,
     AlteredDatabases,
     Confidence,
     Remedy,
@@ -42,9 +43,11 @@ _WAY_TO_PORT = (
     "Check that the error log there says that the endpoint listens, and that the host name leads to this server.",
 )
 _NEW_ENDPOINT = ("Create an endpoint there with STATE = STARTED.",)
+_TURN_ON, _DEFAULT_SCHEMA = "ALTER QUEUE {} WITH STATUS = ON;", "dbo"
 _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
 _SINGLE_USER_SENDER, _SINGLE_USER_MSDB, _MIRRORED = 28075, 9790, 28018
 _GOES_OFF = "If the status stays, a poison message turns it off again: look at the program that receives from it."
+_LOOK_THERE = "If the status stays, read the error log there: SQL Server may not start a broker that is on."
 _AWAY = "The messages are for another instance."
 _COMPARE = "The exports show this. The text itself could not be read here: compare it."
 _OF_CONTAINER = "If the port is right after all, such as one that a container publishes, look further."
@@ -59,7 +62,7 @@ def say(status: ReportedStatus) -> Remedy:
 
 def say_at_target(status: ReportedStatus) -> Remedy:
     """Return the catalogue's words on a trouble of the target's database."""
-    return replace(say(status), place=status.find_target() or status.place)
+    return replace(say(status), place=status.place_at_target())
 
 
 def create_endpoint(status: ReportedStatus) -> Remedy:
@@ -91,9 +94,9 @@ def start_listening(status: ReportedStatus) -> Remedy:
     entry, cause = status.entry, _at(status)
     target = status.find_peer()
     if target is None:
-        actions = (*entry.actions, "The statements are for the other side, which these exports do not name.")
+        there = RemedyPlace(UNKNOWN_INSTANCE, MASTER)
         remedy = server_remedies.lead_to_holder(status)
-        return remedy or to_fill_in(RemedyPlace(status.instance, MASTER), cause, actions, _LIST_ENDPOINTS, _START)
+        return remedy or to_fill_in(there, cause, entry.actions, _LIST_ENDPOINTS, _START)
     place = RemedyPlace(target.name, MASTER)
     endpoint = status.server.endpoint(target.name)
     if endpoint is not None and endpoint.state is not None:
@@ -158,7 +161,7 @@ def _find_published_port(status: ReportedStatus) -> Remedy | None:
 
 
 def _drop_dead_route(status: ReportedStatus) -> Remedy | None:
-    """Advise DROP ROUTE for the only one of several routes with an address that no known instance has."""
+    """Advise DROP ROUTE for those of several routes with an address that no known endpoint has."""
     verdict = status.supposed
     if verdict is None or len(verdict.addresses) < 2 or verdict.mirror_address is not None:
         return None
@@ -168,19 +171,20 @@ def _drop_dead_route(status: ReportedStatus) -> Remedy | None:
         for name, address in routes.items()
         if all(status.has_no_endpoint(owner.name) for owner in status.list_owners(address))
     ]
-    if len(dead) != 1:
+    if len(dead) in (0, len(routes)):
         return None
-    line = statements.drop_route(dead[0])
-    others = join_words(named(address) for name, address in routes.items() if name != dead[0])
+    lines = [statements.drop_route(name) for name in dead]
+    places = [f"{named(routes[name])}, the address of route {named(name)}" for name in dead]
+    others = join_words(named(address) for name, address in routes.items() if name not in dead)
     cause = (
         f"SQL Server chooses between {len(routes)} routes. By these exports no endpoint is known at"
-        f" {named(routes[dead[0]])}, the address of route {named(dead[0])}, but one at {others}."
+        f" {join_words(places)}, but one at {others}."
     )
     actions = (
-        f"Test {named(routes[dead[0]])} first, from the sending server.",
-        "Run DROP ROUTE if its server is gone. Otherwise start its endpoint, or open the firewall.",
+        f"Test {join_words(named(routes[name]) for name in dead)} first, from the sending server.",
+        "Run DROP ROUTE for a server that is gone. Otherwise start its endpoint, or open the firewall.",
     )
-    return to_fill_in(status.route_place, cause, actions, line, risk=_DROP_RISK)
+    return to_fill_in(status.route_place, cause, actions, *lines, risk=_DROP_RISK)
 
 
 def _test_each(status: ReportedStatus) -> tuple[str, ...]:
@@ -204,7 +208,7 @@ def mend_endpoints(status: ReportedStatus) -> Remedy:
         or handshake_remedies.agree_on_authentication(status)
         or login_remedies.find_refusal(status)
         or login_remedies.explain_logon(status)
-        or handshake_remedies.check_certificates(status)
+        or handshake_remedies.compare_certificates(status.server, status.instance, status.find_peer_name())
         or login_remedies.open_endpoint(status)
         or server_remedies.link_express(status.server, status.instance, status.find_peer_name())
     )
@@ -290,7 +294,7 @@ def _look_at_connection(status: ReportedStatus) -> Remedy | None:
         or correct_port(status)
         or handshake_remedies.agree_on_encryption(status)
         or handshake_remedies.agree_on_authentication(status)
-        or handshake_remedies.check_certificates(status)
+        or handshake_remedies.compare_certificates(status.server, status.instance, status.find_peer_name())
         or (_open_holder(status) if place is None or place.database is None else None)
     )
 
@@ -365,7 +369,7 @@ def renew_endpoint_certificate(status: ReportedStatus) -> Remedy:
         handshake_remedies.install_certificate(status)
         or handshake_remedies.renew_own_certificate(status)
         or handshake_remedies.open_private_key(status)
-        or handshake_remedies.check_certificates(status)
+        or handshake_remedies.compare_certificates(status.server, status.instance, status.find_peer_name())
         or _on_both_sides(status, LIST_CERTIFICATES)
     )
 
@@ -378,44 +382,65 @@ def turn_queue_on(status: ReportedStatus) -> Remedy:
 
     The queue's name comes from the text, and the database from the exports.
     """
-    entry, place, queue = status.entry, status.find_target(), _queue(status)
-    if place is None or place.database is None or queue is None:
-        line = f"ALTER QUEUE {queue or '[<schema>].[<queue>]'} WITH STATUS = ON;"
-        return to_fill_in(status.place_at_target(), entry.cause, entry.actions, list_queues(status.service), line)
+    entry, place, lines = status.entry, status.find_target(), _turn_on_named(status)
+    if place is None or place.database is None or not lines:
+        lines = lines or [_TURN_ON.format("[<schema>].[<queue>]")]
+        return to_fill_in(
+            status.place_at_target(), entry.cause, entry.actions, list_queues(status.service), *lines
+        )
     exported = status.server.queue_of(*place, status.service)
     off = None if exported is None else turn_on(status.server, place, exported, status.service)
     if off is not None:
         return off
-    sent_at, taken_at = (status.server.exported_at(instance) for instance in (status.instance, place.instance))
-    is_newer = sent_at is not None and taken_at is not None and sent_at <= taken_at
-    if exported is not None and exported.is_receiving and exported.is_enqueueing and is_newer:
-        cause = f"Queue {named(exported.name)} was off at the last attempt, and is on by this export."
-        passing = ("Wait: SQL Server tries again by itself.", _GOES_OFF)
-        return Remedy(place, cause, passing, confidence=Confidence.LIKELY)
+    if exported is not None and exported.is_receiving and exported.is_enqueueing and _is_newer_at(status, place):
+        return _wait_for(place, f"Queue {named(exported.name)}", _GOES_OFF)
     actions = (*entry.actions, f"The queue is in {named(place.database)}.")
-    line = f"ALTER QUEUE {(exported and name_queue(exported)) or queue} WITH STATUS = ON;"
+    if exported is None and len(lines) > 1:
+        return to_fill_in(place, entry.cause, actions, list_queues(status.service), *lines, risk=QUEUE_RISK)
+    name = None if exported is None else name_queue(exported)
+    line = lines[0] if name is None else _TURN_ON.format(name)
     mail = start_mail(place, status.quoted_names[0].rpartition(".")[2])
     return ready(place, entry.cause, actions, line, *mail, risk=QUEUE_RISK, confidence=Confidence.LIKELY)
 
 
-def _queue(status: ReportedStatus) -> str | None:
-    """Return the queue that the text names, with its schema if the name has one."""
+def _is_newer_at(status: ReportedStatus, place: RemedyPlace) -> bool:
+    """Return True if a place was exported at the same time as the status, or later."""
+    sent_at, taken_at = (status.server.exported_at(instance) for instance in (status.instance, place.instance))
+    return sent_at is not None and taken_at is not None and sent_at <= taken_at
+
+
+def _wait_for(place: RemedyPlace, what: str, action: str) -> Remedy:
+    cause = f"{what} was off at the last attempt, and is on by this export."
+    actions = ("Wait: SQL Server tries again by itself.", action)
+    return Remedy(place, cause, actions, confidence=Confidence.LIKELY)
+
+
+def _turn_on_named(status: ReportedStatus) -> list[str]:
+    """Return ALTER QUEUE for the queue that the text names: two if its name may have a point."""
     if not status.quoted_names:
-        return None
-    schema, _, name = status.quoted_names[0].rpartition(".")
-    parts = [schema, name] if schema.isidentifier() else status.quoted_names[:1]
-    pasted = [statements.identifier(part) for part in parts]
-    return None if None in pasted else ".".join(part or "" for part in pasted)
+        return []
+    whole, (schema, name) = status.quoted_names[0], status.quoted_names[0].rpartition(".")[::2]
+    schema = schema.rpartition(".")[2]
+    readings = [[whole], [schema, name]] if schema else [[whole]]
+    pasted = [[statements.identifier(part) for part in parts] for parts in readings]
+    names = [".".join(map(str, parts)) for parts in pasted if None not in parts]
+    return [_TURN_ON.format(name) for name in (names[-1:] if schema == _DEFAULT_SCHEMA else names)]
 
 
 def enable_target_broker(status: ReportedStatus) -> Remedy:
-    """Return ENABLE_BROKER of the target's database."""
+    """Return ENABLE_BROKER of the target's database, or of the only one with the service whose broker is off."""
     place = status.find_target()
+    if place is not None and place.database is None:
+        holders = status.list_holders(status.estate.find_instance(place.instance))
+        off = [holder.name for holder in holders if not holder.is_enabled]
+        place = RemedyPlace(place.instance, off[0]) if len(off) == 1 else None
     if place is None or place.database is None:
-        return say(status)
-    closed = open_database(status.server, place)
+        return say_at_target(status)
+    closed, facts = open_database(status.server, place), status.server.database(*place)
     if closed is not None:
         return closed
+    if facts is not None and facts.is_broker_on and _is_newer_at(status, place):
+        return _wait_for(place, f"The broker of {named(place.database)}", _LOOK_THERE)
     instance = status.estate.instances[place.instance]
     return enable_database(status.estate, instance, place.database, status.entry.cause)
 
@@ -424,7 +449,7 @@ def renew_id(status: ReportedStatus) -> Remedy:
     """Advise NEW_BROKER, or first ENABLE_BROKER if the export shows that the broker of the database is off."""
     place, entry = status.find_database_in_text() or status.find_target(), status.entry
     if place is None or place.database is None:
-        return say(status)
+        return say_at_target(status)
     facts = status.server.database(*place)
     if facts is not None and facts.is_broker_on is False:
         instance, cause = status.estate.instances[place.instance], f"The broker of {named(facts.name)} is off."
@@ -449,7 +474,7 @@ def open_target(status: ReportedStatus) -> Remedy:
     """Return the statement that opens the target's database, if the export shows why it is closed."""
     place = status.find_target()
     if place is None or place.database is None:
-        return server_remedies.lead_to_partner(status) or _open_holder(status) or say(status)
+        return server_remedies.lead_to_partner(status) or _open_holder(status) or say_at_target(status)
     return (
         _look_at_target(status)
         or server_remedies.leave_secondary(status, place)
@@ -491,7 +516,7 @@ def look_at_target(status: ReportedStatus) -> Remedy:
     target, place, entry = status.find_target_instance(), status.find_target(), status.entry
     if target is None or place is None or place.database is None:
         actions = (*entry.actions, "Export its views beside these: they show which of these it is.")
-        at = status.place if target is None else RemedyPlace(target.name)
+        at = status.place_at_target() if target is None else RemedyPlace(target.name)
         return Remedy(at, _at(status), actions)
     closed = open_database(status.server, place) or own_database(status.server, place)
     if closed is not None:

@@ -180,13 +180,8 @@ def open_private_key(status: ReportedStatus) -> Remedy | None:
     return to_fill_in(place, cause, actions, *lines, confidence=Confidence.LIKELY)
 
 
-def check_certificates(status: ReportedStatus) -> Remedy | None:
-    """Advise on the exported certificates of two endpoints: one is not valid, or the other side lacks it."""
-    return compare_certificates(status.server, status.instance, status.find_peer_name())
-
-
 def compare_certificates(server: ServerEvidence, sender: str, peer: str | None) -> Remedy | None:
-    """Return the same remedy for two instances that exchange messages."""
+    """Advise on the exported certificates of two endpoints: one is not valid, or the other side lacks it."""
     pairs = [(sender, peer), *([] if peer is None else [(peer, sender)])]
     used = [(holder, partner, server.endpoint_certificate(holder)) for holder, partner in pairs]
     for holder, partner, certificate in used:

@@ -74,18 +74,15 @@ def _find_object(status: ReportedStatus) -> Remedy | None:
     name = status.quoted_names[0]
     if name == status.service:
         return grant_send(replace(status, trouble=StatusTrouble.NO_PERMISSION))
-    if name == "dbo":
-        return give_owner(replace(status, trouble=StatusTrouble.OWNER_NOT_VALID))
     literal = statements.literal(name)
     cause = (
         f"SQL Server does not find {named(name)} when it enqueues the messages: it is gone, or the user of the"
         " dialog may not see it (error 15151)."
     )
-    actions = ("Create it again under the same name, or grant the user a permission on it.",)
     look = (
         None if literal is None else f"SELECT name, type_desc FROM sys.database_principals WHERE name = {literal};"
     )
-    return to_fill_in(status.place_at_target(), cause, actions, look, confidence=Confidence.LIKELY)
+    return to_fill_in(status.place_at_target(), cause, status.entry.actions, look, confidence=Confidence.LIKELY)
 
 
 def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -39,6 +39,8 @@ _LEAVE_AZURE = (
     "Or send the messages by another service, such as Azure Service Bus.",
 )
 _USE_UNNAMED = "-- USE [<database>];"
+UNKNOWN_INSTANCE = ""
+"""The instance of a place that no export shows."""
 _NOT_PASTED = "There is no statement: a name in it cannot be pasted safely, or is too long for SQL Server."
 
 
@@ -86,6 +88,7 @@ class Remedy:
     to run if ``is_complete``, otherwise every line is a comment. ``risk`` names deleted, locked or stopped
     objects. It is None if there is no risk. ``altered`` is the altered route, or the altered databases if they are
     not that of ``place``. ``discards_messages`` is True if the remedy deletes messages that wait to be sent.
+    ``unknown_server`` describes the server of an `UNKNOWN_INSTANCE`.
     """
 
     place: RemedyPlace
@@ -97,11 +100,17 @@ class Remedy:
     confidence: Confidence = Confidence.TO_BE_CHECKED
     altered: Altered | None = None
     discards_messages: bool = False
+    unknown_server: str = ""
 
     @property
     def instance(self) -> str:
         """The instance of the remedy."""
         return self.place.instance
+
+    @property
+    def server(self) -> str:
+        """Its server in a sentence: the name of the instance, or a description."""
+        return self.unknown_server or named(self.instance)
 
     @property
     def text(self) -> str:
@@ -126,7 +135,7 @@ class Remedy:
     def as_object(self) -> JsonObject:
         """Return its JSON values. See docs/reference/json.md for the keys."""
         return {
-            "instance_name": self.place.instance,
+            "instance_name": self.place.instance or None,
             "database_name": None if self.place.database == UNNAMED_DATABASE else self.place.database,
             "cause": self.cause,
             "actions": list(self.actions),
@@ -148,7 +157,8 @@ class Remedy:
         risk = [] if self.risk is None else [f"Risk: {self.risk}"]
         # If the statement is a comment, an empty comment line separates it from the comments before it.
         purpose = [remedy.state_place(), *about, *risk, *([] if is_complete else [""])]
-        server = write_server(self.instance) or f"<the server of {named(self.instance)}>"
+        unconnectable = self.unknown_server or f"the server of {self.server}"
+        server = write_server(self.instance) or f"<{unconnectable}>"
         return SqlStatement(statement, "\n".join(purpose), indent, server)
 
     def list_blocks(
@@ -180,10 +190,10 @@ class Remedy:
     def state_place(self) -> str:
         """Return a sentence with the place of the statement and the steps before it can run."""
         if self.is_complete:
-            return f"Run this on {named(self.instance)}."
+            return f"Run this on {self.server}."
         is_open = "<" in (self.statement or "")
         first = "put a value into each place <…>" if is_open else "uncomment the correct one"
-        return f"On {named(self.instance)}, {first} before you run this."
+        return f"On {self.server}, {first} before you run this."
 
 
 class TroubleKind(Word):
@@ -203,12 +213,16 @@ class TroubleKind(Word):
 
 @dataclass(frozen=True)
 class EstateTrouble:
-    """A trouble in a database: ``count`` is its number of messages or endpoints, ``remedy`` the advice."""
+    """A trouble in a database: ``count`` is its number of messages or endpoints, ``remedy`` the advice.
+
+    ``logged`` are the lines of the error log that show it.
+    """
 
     kind: TroubleKind
     summary: str
     count: int
     remedy: Remedy
+    logged: Collection[str] = ()
 
     def as_object(self) -> JsonObject:
         """Return its JSON values. See docs/reference/json.md for the keys."""

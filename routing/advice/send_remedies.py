@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from routing.advice import statements
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
-from routing.advice.status_facts import ReportedStatus
+from routing.advice.status_facts import ReportedStatus, find_quoted
 from routing.cases.server_evidence import ServerEvidence
 from routing.cases.server_facts import Grants
 from routing.render.phrases import join_words, named
@@ -155,14 +155,21 @@ def grant_denied(target: RemedyPlace, user: str | None, line: str) -> str | None
 
 
 def _grant_on_object(status: ReportedStatus) -> Remedy | None:
-    """Advise the permission on another object than the service, if the text names one."""
     line, target = status.status_text.text or "", status.place_at_target()
-    # The name of a service may have such a word too.
-    permission = _PERMISSION.search(line.replace(status.service, ""))
-    if _ON_OBJECT not in status.numbers or permission is None or permission[0] == "SEND":
+    if _ON_OBJECT not in status.numbers:
         return None
-    name = named(status.quoted_names[0]) if status.quoted_names else "an object"
     user, _ = _find_user(status.server, status.place, target, status.from_service)
+    return grant_on_object(target, user, line, status.service)
+
+
+def grant_on_object(target: RemedyPlace, user: str | None, line: str, service: str = "") -> Remedy | None:
+    """Advise the permission on another object than the service, if the text of error 229 names one."""
+    # The name of a service may have such a word too.
+    permission = _PERMISSION.search(line.replace(service, "") if service else line)
+    if permission is None or permission[0] == "SEND":
+        return None
+    quoted_names = find_quoted(line)
+    name = named(quoted_names[0]) if quoted_names else "an object"
     cause = (
         f"The user of the dialog has no {permission[0]} permission on {name}, which SQL Server or a trigger needs"
         " to enqueue the messages."

@@ -475,25 +475,33 @@ def complete_addresses(server: ServerEvidence, addresses: EstateAddresses) -> Es
 
 def leave_replica(use: UsedRoute, reached: str) -> Remedy | None:
     """Advise ALTER ROUTE to the listener if a route leads to a secondary replica of the service's database."""
-    estate, _, service, sender, route = use
-    server = estate.server
+    server = use.estate.server
     if reached not in server.secondaries():
-        holders = estate.instances[reached].holders_of(service)
+        holders = use.estate.instances[reached].holders_of(use.service)
         in_group = [holder.name for holder in holders if server.is_secondary(reached, holder.name)]
-        return _leave_database(RemedyPlace(reached, in_group[0]), use) if in_group else None
-    listener, endpoint = server.listeners_of(reached)[0], server.endpoint(reached)
+        return _lead_to_listener(use, RemedyPlace(reached, in_group[0])) if in_group else None
+    endpoint = server.endpoint(reached)
     port = None if endpoint is None else endpoint.port
+    return _lead_to_listener(use, RemedyPlace(reached), server.listeners_of(reached)[0].name, port)
+
+
+def _lead_to_listener(
+    use: UsedRoute, reached: RemedyPlace, listener: str | None = None, port: int | None = None
+) -> Remedy:
+    """Advise to lead a route past a secondary replica to the listener of its group, whose name may be unknown."""
+    database = "" if reached.database is None else f"{named(reached.database)} of "
     cause = (
-        f"Route {named(route)} of {named(sender.database)} leads to {named(reached)}, a secondary replica of an"
-        " availability group, which takes no messages."
+        f"Route {named(use.route)} of {named(use.place.database)} leads to {database}{named(reached.instance)}, a"
+        " secondary replica of an availability group, which takes no messages."
     )
+    which = "the group's listener" if listener is None else f"the listener {named(listener)}"
     actions = (
-        f"Let the route lead to the listener {named(listener.name)}, which follows the primary.",
+        f"Let the route lead to {which}, which follows the primary.",
         "Give the endpoint of every replica the same port.",
         "Use the listener's name and not an IP address, of which it may have several.",
     )
-    clause = statements.lead_to(listener.name, port)
-    return correct_route(sender, route, clause, cause, *actions, is_open=port is None)
+    clause = statements.lead_to(listener, text.port(use.address) if listener is None else port)
+    return correct_route(use.place, use.route, clause, cause, *actions, is_open=None in (listener, port))
 
 
 def follow_primary(status: ReportedStatus) -> Remedy | None:
@@ -508,22 +516,7 @@ def leave_secondary(status: ReportedStatus, place: RemedyPlace) -> Remedy | None
     """Advise a route to the listener if the target's database is a secondary replica of an availability group."""
     if status.numbers.isdisjoint(_OF_SECONDARIES):
         return None
-    return follow_primary(status) or _leave_database(place, status.on_route)
-
-
-def _leave_database(place: RemedyPlace, use: UsedRoute) -> Remedy:
-    """Advise to lead messages for a secondary replica to the listener of its group. Its name is not known."""
-    _, address, _, sender, route = use
-    cause = (
-        f"{named(place.database)} of {named(place.instance)} is a secondary replica of an availability group,"
-        " which takes no messages."
-    )
-    actions = (
-        f"Let route {named(route)} lead to the group's listener, with the port of the broker's endpoint.",
-        "Give the endpoint of every replica the same port.",
-    )
-    clause = statements.lead_to(None, text.port(address))
-    return correct_route(sender, route, clause, cause, *actions, is_open=True)
+    return follow_primary(status) or _lead_to_listener(status.on_route, place)
 
 
 def drop_instance_name(status: ReportedStatus) -> Remedy | None:

@@ -14,7 +14,7 @@ from routing.advice.broker_copies import part_twins
 from routing.advice.login_remedies import find_refusal
 from routing.advice.path_remedies import by_route, find_silence_remedies
 from routing.advice.remedies import remedy_of
-from routing.advice.remedy import Confidence, Remedy, RemedyPlace
+from routing.advice.remedy import UNKNOWN_INSTANCE, Confidence, Remedy, RemedyPlace
 from routing.advice.send_remedies import grant_access, grant_send
 from routing.advice.server_remedies import follow_primary, lead_from_loopback
 from routing.advice.service_remedies import end_conversations, end_dead_dialog
@@ -53,6 +53,7 @@ _AT_TARGET = (
     StatusTrouble.NOT_TAKEN_THERE,
 )
 """The troubles of a database that a secondary replica may have instead of the primary."""
+_AT_ADDRESS = (*CONNECTION_TROUBLES, StatusTrouble.NOT_TAKEN_THERE)
 _SHOWN_BY_PATHS = (StatusTrouble.NOT_TAKEN_THERE, StatusTrouble.ID_DIFFERS, StatusTrouble.SENT_AGAIN)
 """The troubles that a failing path shows as well."""
 EXPORT_AGAIN = (
@@ -99,13 +100,22 @@ def _answer_by_routes(status: ReportedStatus) -> Remedy:
 
 
 def _say_where(status: ReportedStatus, remedy: Remedy) -> Remedy:
-    """Return a remedy that says so if its statement is for a database that is not known."""
+    """Return a remedy that says so if its server or its database is not known."""
+    if remedy.instance == UNKNOWN_INSTANCE:
+        remedy = replace(remedy, unknown_server=_describe_server(status))
     if remedy.statement is None or remedy.place.database is not None:
         return remedy
     note = (
         f"The statements are for the database that holds {named(status.service)}, which these exports do not show."
     )
     return replace(remedy.as_comment(), actions=(*remedy.actions, note))
+
+
+def _describe_server(status: ReportedStatus) -> str:
+    if status.trouble not in _AT_ADDRESS:
+        return f"the server that holds {named(status.service)}"
+    addresses = [] if status.address is None or status.supposed is None else status.supposed.addresses
+    return f"the server at {' or '.join(map(named, addresses)) or 'the address of the route'}"
 
 
 def _correct_destination(status: ReportedStatus) -> Remedy | None:
@@ -179,6 +189,7 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.NO_BINDING: dialog_remedies.bind_user,
     StatusTrouble.OWNER_NOT_VALID: owner_advice.give_owner,
     StatusTrouble.USER_NOT_VALID: owner_advice.mend_sender,
+    StatusTrouble.NAME_NOT_FOUND: owner_advice.mend_sender,
     StatusTrouble.NOT_TRUSTED: owner_advice.mend_sender,
     StatusTrouble.MASTER_KEY_CLOSED: owner_advice.open_master_key,
     StatusTrouble.NO_SESSION_KEY: owner_advice.open_master_key,

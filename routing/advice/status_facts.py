@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from routing.advice.remedy import RemedyPlace
+from routing.advice.remedy import UNKNOWN_INSTANCE, RemedyPlace
 from routing.advice.status_meanings import StatusTrouble, find_numbers
 from routing.advice.stuck_messages import AdviceEstate, UsedRoute
 from routing.advice.trouble_catalogue import STATUSES, TroubleEntry
@@ -104,8 +104,7 @@ class ReportedStatus:
     @property
     def quoted_names(self) -> list[str]:
         """The quoted names in the text, in the quotes of any language."""
-        matches = _IN_QUOTES.findall(self.status_text.text or "")
-        return [next(name.strip() for name in groups if name) for groups in matches]
+        return find_quoted(self.status_text.text or "")
 
     @property
     def numbers(self) -> set[int | None]:
@@ -150,18 +149,18 @@ class ReportedStatus:
             return RemedyPlace(self.instance, verdict.destination_database)
         at_address = self.find_target_instance()
         if at_address is not None:
-            return RemedyPlace(at_address.name, _only(self._holders_of(at_address)))
+            return RemedyPlace(at_address.name, _only(self.list_holders(at_address)))
         if self.address is not None:
             on_machine = self.estate.find_instance_of_host(self.address)
-            by_name = None if on_machine is None else _only(self._holders_of(on_machine))
+            by_name = None if on_machine is None else _only(self.list_holders(on_machine))
             return None if on_machine is None or by_name is None else RemedyPlace(on_machine.name, by_name)
-        own_database = _only(self._holders_of(self.sender_instance))
+        own_database = _only(self.list_holders(self.sender_instance))
         if own_database is not None:
             return RemedyPlace(self.instance, own_database)
         targets = [
             RemedyPlace(name, holder.name)
             for name, instance in self.estate.instances.items()
-            for holder in self._holders_of(instance)
+            for holder in self.list_holders(instance)
         ]
         return targets[0] if len(targets) == 1 else None
 
@@ -178,13 +177,14 @@ class ReportedStatus:
         return RemedyPlace(self.instance, quoted_databases[-1]) if quoted_databases else None
 
     def _holds(self, address: str | None) -> bool:
-        return any(map(self._holders_of, self.list_owners(address)))
+        return any(map(self.list_holders, self.list_owners(address)))
 
     def place_at_target(self) -> RemedyPlace:
-        """Return the target's place. Without a known target it is the sender's instance, with no database."""
-        return self.find_target() or RemedyPlace(self.instance)
+        """Return the target's place, or that of an unknown instance."""
+        return self.find_target() or RemedyPlace(UNKNOWN_INSTANCE)
 
-    def _holders_of(self, instance: SqlInstance) -> list[Database]:
+    def list_holders(self, instance: SqlInstance) -> list[Database]:
+        """Return the databases of an instance with the service that the messages may be for."""
         holders = instance.holders_of(self.service)
         in_own_database = [
             holder for holder in holders if instance.name == self.instance and holder.name == self.database
@@ -194,6 +194,11 @@ class ReportedStatus:
             if in_own_database and self.broker is None
             else [database for database in holders if has_id(database, self.broker)]
         )
+
+
+def find_quoted(line: str) -> list[str]:
+    """Return the names in a text that stand in the quotes of any language."""
+    return [next(name.strip() for name in groups if name) for groups in _IN_QUOTES.findall(line)]
 
 
 def _only(databases: Sequence[Database]) -> str | None:

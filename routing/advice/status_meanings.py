@@ -26,6 +26,7 @@ class StatusTrouble(Word):
     SENDER_BROKER_OFF = "SENDER_BROKER_OFF"
     MSDB_BROKER_OFF = "MSDB_BROKER_OFF"
     PASSING = "PASSING"
+    NOT_CLASSIFIED = "NOT_CLASSIFIED"
     NOT_TAKEN_THERE = "NOT_TAKEN_THERE"
     NO_ENDPOINT = "NO_ENDPOINT"
     BAD_ADDRESS = "BAD_ADDRESS"
@@ -33,9 +34,11 @@ class StatusTrouble(Word):
     NOTHING_LISTENS = "NOTHING_LISTENS"
     CLOSED_BY_OTHER_SIDE = "CLOSED_BY_OTHER_SIDE"
     NETWORK_FAILS = "NETWORK_FAILS"
+    CONNECTION_FORBIDDEN = "CONNECTION_FORBIDDEN"
     CONNECTION_REPLACED = "CONNECTION_REPLACED"
     OWNER_NOT_VALID = "OWNER_NOT_VALID"
     USER_NOT_VALID = "USER_NOT_VALID"
+    NAME_NOT_FOUND = "NAME_NOT_FOUND"
     NOT_TRUSTED = "NOT_TRUSTED"
     MASTER_KEY_CLOSED = "MASTER_KEY_CLOSED"
     NO_SESSION_KEY = "NO_SESSION_KEY"
@@ -84,6 +87,7 @@ CONNECTION_TROUBLES = frozenset(
         StatusTrouble.NOTHING_LISTENS,
         StatusTrouble.CLOSED_BY_OTHER_SIDE,
         StatusTrouble.NETWORK_FAILS,
+        StatusTrouble.CONNECTION_FORBIDDEN,
         StatusTrouble.NO_CONNECT,
         StatusTrouble.HANDSHAKE_FAILED,
         StatusTrouble.NO_ENDPOINT_CERTIFICATE,
@@ -116,13 +120,18 @@ class StatusCause:
 
 _CONNECTING = (9754, 9755, 9756, 9757, 9758, 9759)
 # Windows' errors of a connection. Linux has its own numbers.
-_REFUSED, _CLOSED = (10061, 111), (10053, 10054, 104)
+_REFUSED, _CLOSED = (1225, 10061, 111), (10053, 10054, 104)
 _NAME = (11001, 11002, 11003, 11004)
 _NETWORK = (64, 121, 1231, 1232, 1236, 10050, 10051, 10052, 10060, 10064, 10065, 110, 113)
-_OF_CONNECTIONS = frozenset([*_REFUSED, *_CLOSED, *_NAME, *_NETWORK])
+# No right to connect, or no socket left.
+_FORBIDDEN, _FORBIDDEN_ON_LINUX = (10013, 10024, 10048, 10055), 13
+_OF_CONNECTIONS = frozenset([*_REFUSED, *_CLOSED, *_NAME, *_NETWORK, *_FORBIDDEN])
 _OF_OWNER = (916, 15404, 15406, 15517, 33009, 33019)
+_DBO = ("'dbo'", '"dbo"', "«dbo»", "„dbo", "“dbo”", "「dbo」")
 _OF_MASTER_KEY = (15315, 15466, 15581)
 _OF_CLOSED = (921, 922, 924, 926, 927, 942, 945, 952, 954, 976, 978, 979, 982, 983, 3906, 9001)
+# Errors 28012 and 28016 quote the texts of 28014, 28015 and 28018.
+_CLOSED_WORDS = "read-only mode", "single-user mode", "replica of a mirrored"
 _WRAPPING = (9736, 28005)
 """The numbers of errors that wrap another one. The first number in their text names that error."""
 
@@ -135,7 +144,8 @@ CAUSES = (
     StatusCause(StatusTrouble.FORWARDING_OFF, (9792,)),
     StatusCause(StatusTrouble.SENDER_BROKER_OFF, (9791,)),
     StatusCause(StatusTrouble.MSDB_BROKER_OFF, (9789,)),
-    StatusCause(StatusTrouble.PASSING, (9771, 9780, 9781, 9787, 9788, 9790, 9794, 9797, 9798, 28075)),
+    StatusCause(StatusTrouble.PASSING, (9771, 9780, 9781, 9787, 9788, 9790, 9794, 9797, 28075)),
+    StatusCause(StatusTrouble.NOT_CLASSIFIED, (9798,)),
     StatusCause(StatusTrouble.NOT_TAKEN_THERE, (9753, 11210, 28017)),
     StatusCause(StatusTrouble.NO_ENDPOINT, (9666, 9748)),
     StatusCause(StatusTrouble.BAD_ADDRESS, (9785,)),
@@ -145,6 +155,7 @@ CAUSES = (
     StatusCause(StatusTrouble.NOTHING_LISTENS, (28080,)),
     StatusCause(StatusTrouble.CLOSED_BY_OTHER_SIDE, _CONNECTING, inner=_CLOSED),
     StatusCause(StatusTrouble.CLOSED_BY_OTHER_SIDE, (9642, 9757, 9758, 28028)),
+    StatusCause(StatusTrouble.CONNECTION_FORBIDDEN, _CONNECTING, inner=(*_FORBIDDEN, _FORBIDDEN_ON_LINUX)),
     StatusCause(StatusTrouble.NETWORK_FAILS, (*_CONNECTING, 28071)),
     StatusCause(StatusTrouble.CONNECTION_REPLACED, (28032, 28033, 28098)),
     StatusCause(StatusTrouble.OWNER_NOT_VALID, (*_WRAPPING, *_OF_OWNER), inner=_OF_OWNER),
@@ -155,7 +166,8 @@ CAUSES = (
     StatusCause(StatusTrouble.TARGET_DATABASE_CLOSED, _WRAPPING, inner=_OF_CLOSED),
     StatusCause(StatusTrouble.QUEUE_BUSY, _WRAPPING, inner=(845, 1205, 1222, 3960)),
     StatusCause(StatusTrouble.NO_PERMISSION, _WRAPPING, inner=(229,)),
-    StatusCause(StatusTrouble.USER_NOT_VALID, _WRAPPING, inner=(15151,)),
+    StatusCause(StatusTrouble.OWNER_NOT_VALID, _WRAPPING, inner=(15151,), marks=_DBO),
+    StatusCause(StatusTrouble.NAME_NOT_FOUND, _WRAPPING, inner=(15151,)),
     StatusCause(StatusTrouble.TARGET_EXCEPTION, (28005,)),
     StatusCause(StatusTrouble.QUEUE_OFF, (9617, 11219)),
     StatusCause(StatusTrouble.QUEUE_BUSY, (9749,)),
@@ -180,6 +192,7 @@ CAUSES = (
         StatusTrouble.HANDSHAKE_FAILED,
         (9649, 9751, 28026, 28027, 28029, 28030, 28031, 28038, 28039, 28047, 28059, 28070, 28079, 28081, 28082),
     ),
+    StatusCause(StatusTrouble.TARGET_DATABASE_CLOSED, (28012, 28016), marks=_CLOSED_WORDS),
     StatusCause(StatusTrouble.TARGET_BROKER_OFF, (28012, 28013, 28016)),
     StatusCause(StatusTrouble.TARGET_DATABASE_CLOSED, (28014, 28015, 28018, 28021)),
     StatusCause(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from routing.advice.database_remedies import ANOTHER_OWNER, give_to_sa
 from routing.advice.handshake_remedies import AGREE_ON_AES, ALGORITHM
 from routing.advice.remedy import Confidence, EstateTrouble, Remedy, RemedyPlace, TroubleKind
-from routing.advice.status_meanings import StatusTrouble, find_trouble
+from routing.advice.send_remedies import grant_on_object
+from routing.advice.status_meanings import PASSING_TROUBLES, StatusTrouble, find_trouble
 from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.server_evidence import ServerEvidence
 from routing.groups import group_pairs
@@ -41,15 +43,17 @@ _STARTING: Mapping[int, str] = {
     9643: "its transport fails",
     9644: "its dispatcher fails",
     9645: "its manager fails",
+    9650: "Windows refuses it an operation with keys",
     9694: "its manager cannot start",
+    9695: "its task manager cannot start",
     9696: "its event handler cannot start",
     9697: "it cannot start for a database",
+    9698: "its security manager cannot start",
     9701: "it cannot start for a database",
 }
 _OF_DIALOGS = (StatusTrouble.CONTRACT_NOT_TAKEN, StatusTrouble.MESSAGE_REFUSED, StatusTrouble.SERVICE_GONE)
 _OF_TARGET = (
     *(StatusTrouble.OWNER_NOT_VALID, StatusTrouble.USER_NOT_VALID, StatusTrouble.MASTER_KEY_CLOSED),
-    *(StatusTrouble.TARGET_FULL, StatusTrouble.TARGET_DAMAGED, StatusTrouble.NO_MEMORY),
     *(StatusTrouble.TARGET_EXCEPTION, StatusTrouble.TRANSMITTER_FAILED, StatusTrouble.SYSTEM_FAILED),
 )
 
@@ -127,7 +131,7 @@ def _find_numbered(server: ServerEvidence, instance: str) -> Iterator[EstateTrou
         owned = {line: _find_owned(server, instance, line) for line in dict.fromkeys(lines)}
         found = (((find_trouble(number, line), owned[line]), line) for line in lines)
         for (trouble, database), alike in group_pairs(found).items():
-            if trouble in _OF_DIALOGS or trouble in _OF_TARGET:
+            if trouble is not None and trouble not in PASSING_TROUBLES:
                 yield _report_number(server, RemedyPlace(instance, database), number, trouble, alike)
 
 
@@ -149,9 +153,12 @@ def _report_number(
     entry, quoted = STATUSES[trouble], quote_log(place.instance, lines[0])
     summary = _LOGGED.format(number)
     kind = TroubleKind.DIALOGS_IN_ERROR if trouble in _OF_DIALOGS else TroubleKind.TRANSPORT_FAILS
+    remedy = grant_on_object(place, None, lines[0]) if trouble is StatusTrouble.NO_PERMISSION else None
     if trouble is StatusTrouble.OWNER_NOT_VALID and place.database is not None:
-        owned = give_to_sa(server, place, entry.cause, (quoted, ANOTHER_OWNER))
-        return EstateTrouble(kind, summary, len(lines), owned)
+        remedy = give_to_sa(server, place, entry.cause, (ANOTHER_OWNER,))
+    if remedy is not None:
+        remedy = replace(remedy, actions=(quoted, *remedy.actions))
+        return EstateTrouble(kind, summary, len(lines), remedy, frozenset(lines))
     cause = f"Service Broker of {named(place.instance)} reports: {entry.cause}"
     return _error(place.instance, summary, lines, cause, (quoted, *entry.actions), entry.risk, kind)
 
@@ -166,7 +173,7 @@ def _error(
     kind: TroubleKind = TroubleKind.TRANSPORT_FAILS,
 ) -> EstateTrouble:
     remedy = Remedy(RemedyPlace(instance), cause, actions, risk=risk, confidence=Confidence.TO_BE_CHECKED)
-    return EstateTrouble(kind, summary, len(lines), remedy)
+    return EstateTrouble(kind, summary, len(lines), remedy, frozenset(lines))
 
 
 def look_for_one_cause(instance: str, addresses: Sequence[str], error: str) -> Remedy:

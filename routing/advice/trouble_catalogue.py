@@ -163,6 +163,11 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         " being changed.",
         "Wait: SQL Server tries again by itself.",
     ),
+    StatusTrouble.NOT_CLASSIFIED: _entry(
+        "SQL Server could not choose a route for the message, and this text does not say why.",
+        "Record the event broker_message_classify in the sending instance (sbroute import queries --events): it"
+        " has the reason.",
+    ),
     StatusTrouble.NOT_TAKEN_THERE: _entry(
         "The instance at the route's address does not take the message.",
         "Compare the names of the service and the broker instance of its database there, letter by letter.",
@@ -195,6 +200,14 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         "The network between the two servers fails: a firewall drops packets, the host is wrong, or a connection"
         " times out.",
         "Test the address and the port from the sending server, for example with Test-NetConnection.",
+    ),
+    StatusTrouble.CONNECTION_FORBIDDEN: _entry(
+        "The operating system of the sending server forbids SQL Server this connection, before anything leaves the"
+        " server.",
+        "Let sqlservr.exe connect to the address: look for outbound rules of the firewall, for a virus scanner,"
+        " and on Linux for SELinux.",
+        "For 10024, 10048 and 10055 look for a program with thousands of connections (netstat -ano).",
+        "Leave the route and the other server unchanged.",
     ),
     StatusTrouble.CONNECTION_REPLACED: _entry(
         "Two connections to the same instance met, and SQL Server closed one.",
@@ -229,6 +242,11 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
         " account is gone, or the domain does not answer.",
         "Look up both numbers with DB_NAME and USER_NAME. User 1 is dbo, and its login is the database's owner.",
         "Map the user to a login again with ALTER USER … WITH LOGIN. For dbo, give the database another owner.",
+    ),
+    StatusTrouble.NAME_NOT_FOUND: _entry(
+        "SQL Server does not find the user or the object that the text names, or the user of the dialog may not"
+        " see it.",
+        "Create it again under the same name in the target's database, or grant the user a permission on it.",
     ),
     StatusTrouble.NOT_TRUSTED: _entry(
         "The sender acts in the target's database as a user of the sending one, which is not trusted there.",

@@ -19,6 +19,13 @@ _BY_SUFFIX = {
     ".ipynb": _NOTEBOOK,
     ".rtf": _RICH_TEXT,
 }
+_OF_SSBDIAGNOSE = (
+    "it is the output of ssbdiagnose, which has no routes and no messages: export the views of the servers that it"
+    " names, by sbroute import queries"
+)
+_SSBDIAGNOSE = re.compile(
+    r"(?:[^\n]*\n){0,4}(?:Service Broker Diagnostic Utility|(?:<\?[^\n>]*>\s*)?<DiagnosticInformation)\b"
+)
 _XML = re.compile(r"\s*<(?:\?xml\b|!--|[A-Za-z][\w:.-]*[\s/>])")
 _PROFILE = ".publish.xml"
 _TARGET = re.compile(r"<TargetDatabaseName>([^<>]+)")
@@ -58,9 +65,9 @@ def find_other_format(name: str, data: bytes, text: str) -> str | None:
     if data.startswith(_ARCHIVE):
         return "it is a ZIP archive, as DACPAC and BACPAC files are"
     start = text[:_START].removeprefix("\ufeff")
-    rich_text = find_rich_text(start)
-    if rich_text is not None:
-        return rich_text
+    foreign_text = find_foreign_text(start)
+    if foreign_text is not None:
+        return foreign_text
     has_changes = _ROOT in start
     if _YAML.match(start):
         return f"it is {_CHANGELOG.format('YAML')}"
@@ -84,6 +91,8 @@ def _name_xml(name: str, text: str) -> str:
     return f"a publish profile{of_database}" + (f" (give its values with -v): {variables}" if variables else "")
 
 
-def find_rich_text(text: str) -> str | None:
-    """Return a sentence on a text in the format of word processors (RTF), or None for any other text."""
-    return f"it is {_RICH_TEXT}" if text.startswith("{\\rtf") else None
+def find_foreign_text(text: str) -> str | None:
+    """Return a sentence on a text of word processors (RTF) or of ssbdiagnose, or None for any other text."""
+    if text.startswith("{\\rtf"):
+        return f"it is {_RICH_TEXT}"
+    return _OF_SSBDIAGNOSE if _SSBDIAGNOSE.match(text) else None

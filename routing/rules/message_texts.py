@@ -47,6 +47,7 @@ _PARTS: Mapping[int, str] = {
     9733: "There is no private key for the security certificate bound to database principal",
     9734: "The length of the private key for the security certificate bound to database principal",
     9735: "The length of the public key for the security certificate bound to database principal",
+    9736: "An error occurred in dialog transmission",
     9737: "The private key for the security certificate bound to the database principal…is password protected",
     9743: 'of route "…" must be an address when using mirroring',
     9744: 'of route "…" is not a valid address',

@@ -53,7 +53,7 @@ _AT_ITS_QUEUE = (
     *(11282, 28004, 28005, 28010, 28011),
 )
 CORRUPTED = (28001, 28007, *range(28040, 28045), 28049, *range(28061, 28069))
-TRANSMITTER = (28072, 28073, 28090)
+TRANSMITTER = (9736, 28072, 28073, 28090)
 OF_WINDOWS = (28002, 28003, 28019)
 SENT_AGAIN = (11216, 11217, 11218)
 """Another task processes the message, or it is out of sequence or a duplicate: it arrived, or is sent again."""

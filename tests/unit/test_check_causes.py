@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,9 @@ NO_CONNECT = (
 
 
 KEY = {"name": "##MS_DatabaseMasterKey##", "symmetric_key_id": 101}
+
+
+HOSTS = ("stock", "gone", "old")
 
 
 def log(*lines: str) -> dict[str, Any]:
@@ -2154,3 +2158,111 @@ def test_the_error_log_hides_no_copies(tmp_path: Path) -> None:
     target(tmp_path, "COPY")
     [group] = check([str(tmp_path)]).groups
     assert all("one of them is a copy" in advice.remedy.cause for advice in group.advice)
+
+
+def test_several_dead_routes_beside_a_live_one(tmp_path: Path) -> None:
+    routes = [route(name, "//stock", f"TCP://{host}:4022") for name, host in zip("ABC", HOSTS, strict=True)]
+    shop(tmp_path, TIMED_OUT, 9755, routes={"msdb": [route("AutoCreatedLocal")], "Orders": routes})
+    target(tmp_path)
+    remedy = only_remedy(tmp_path)
+    assert remedy.statement == "-- USE [Orders];\n-- DROP ROUTE [B];\n-- DROP ROUTE [C];"
+    assert "'TCP://gone:4022', the address of route 'B'" in remedy.cause
+
+
+def test_a_sending_database_without_an_owner_by_its_error_log(tmp_path: Path) -> None:
+    lost = {**database("Orders", "0d0d0d0d"), "owner_is_known": 0, "owner_sid": "0x0106"}
+    line = 'An error occurred in dialog transmission: Error: 15517, State: 1. Cannot execute as "dbo".'
+    views = log("Error: 9736, Severity: 16, State: 1.", line)
+    [trouble] = check([str(export(tmp_path, databases=[database("msdb", "d4d4d4d4", 4), lost], **views))]).troubles
+    assert trouble.remedy.statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Orders] TO [sa];"
+
+
+ENQUEUING = "An exception occurred while enqueueing a message in the target queue. Error: {}, State: 1. {}"
+NO_SEND = "The SEND permission was denied on the object '//stock', database 'Stock', schema 'dbo'."
+NO_EXECUTE = "The EXECUTE permission was denied on the object 'f', database 'Stock', schema 'dbo'."
+
+
+@pytest.mark.parametrize(
+    ("number", "text", "expected"),
+    [
+        (229, NO_SEND, "has no permission to send"),
+        (229, NO_EXECUTE, "has no EXECUTE permission on 'f'"),
+        (15562, "The module being executed is not trusted.", "is not trusted there"),
+        (
+            15151,
+            "Cannot find the user 'U', because it does not exist.",
+            "the user or the object that the text names",
+        ),
+        (1205, "Transaction (Process ID 9) was deadlocked on lock resources.", None),
+    ],
+)
+def test_an_exception_in_the_error_log(number: int, text: str, expected: str | None, tmp_path: Path) -> None:
+    target(tmp_path, **log("Error: 28005, Severity: 16, State: 2.", ENQUEUING.format(number, text)))
+    troubles = check([str(whole_shop(tmp_path, []))]).troubles
+    assert [expected in trouble.remedy.cause for trouble in troubles if expected] == [True] * (
+        expected is not None
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (8425, "The service contract '//orders' is not found."),
+        (28005, ENQUEUING.format(229, NO_EXECUTE)),
+        (
+            9616,
+            "A message of type '//t' was received and failed XML validation. This is of Conversation ID '{}'",
+        ),
+    ],
+)
+@pytest.mark.parametrize("is_same", [True, False])
+def test_an_error_in_the_log_and_in_a_status_is_one(number: int, text: str, is_same: bool, tmp_path: Path) -> None:
+    shop(tmp_path, text.format(1), number, routes=AWAY)
+    line = text.format(2) if is_same else text.replace("'//", "'//other/").replace("object 'f'", "object 'g'")
+    target(tmp_path, **log(f"Error: {number}, Severity: 16, State: 1.", line))
+    assert len(check([str(tmp_path)]).troubles) == (not is_same)
+
+
+BROKER_OFF = (
+    "The Service Broker in the target database is unavailable: 'The service broker is administratively disabled.'."
+)
+
+
+def test_a_broker_that_was_off_at_the_last_attempt(tmp_path: Path) -> None:
+    remedy = connecting(tmp_path, BROKER_OFF, 28012)
+    assert remedy.statement is None
+    assert "is on by this export" in remedy.cause
+
+
+def test_the_only_broker_of_several_holders_that_is_off(tmp_path: Path) -> None:
+    databases = [
+        database("msdb", "d5d5d5d5", 4),
+        database("Stock", "5c5c5c5c"),
+        database("Other", "5d5d5d5d", 6, 0),
+    ]
+    services = {"msdb": [], "Stock": [{"name": "//stock"}], "Other": [{"name": "//stock"}]}
+    remedy = connecting(tmp_path, BROKER_OFF, 28012, databases=databases, services=services)
+    assert "ALTER DATABASE [Other] SET ENABLE_BROKER" in (remedy.statement or "")
+
+
+LOST_DBO = ENQUEUING.format(15517, 'Cannot execute as "dbo".')
+RAW_LOG = f"""2026-01-05 12:00:01.12 Server      Microsoft SQL Server 2019
+\tCopyright (C) 2019
+2026-01-05 12:00:01.12 spid25s     Error: 28005, Severity: 16, State: 2.
+2026-01-05 12:00:01.12 spid25s     {LOST_DBO}
+"""
+GRID = "LogDate\tProcessInfo\tText\n" + "".join(
+    f"2026-01-05 12:00\tspid5s\t{line}\n" for line in ("Error: 28005, Severity: 16, State: 2.", LOST_DBO)
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("ERRORLOG", RAW_LOG), ("ERRORLOG.1", RAW_LOG), ("a.txt", RAW_LOG), ("a.txt", GRID)]
+)
+def test_an_error_log_as_sql_server_and_ssms_write_it(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-16")
+    [trouble] = check(
+        [str(tmp_path)], instance="SHOP", exported_at=datetime(2026, 1, 5, 18, tzinfo=timezone.utc)
+    ).troubles
+    assert trouble.summary == "error 28005 in the error log"
+    assert "Cannot execute as" in trouble.remedy.actions[0]

@@ -601,8 +601,32 @@ def test_a_statement_for_an_unknown_database(
         stock(tmp_path, databases=None, services=None)
     words, statement = words_and_statements(tmp_path, "//stock", status, number, **to_stock())
     assert "for the database that holds '//stock', which these exports do not show" in words
+    [group] = check([str(tmp_path)]).groups
+    remedy = group.advice[0].remedy
+    assert remedy.server == ("'STOCK'" if is_named else "the server that holds '//stock'")
+    assert remedy.as_object()["instance_name"] == ("STOCK" if is_named else None)
+    assert is_named or remedy.as_statement(()).server == "<the server that holds '//stock'>"
     assert line in (statement or "")
     assert all(line.startswith("--") for line in (statement or "").splitlines())
+
+
+@pytest.mark.parametrize(
+    ("name", "statements"),
+    [
+        ("Acme.Queue", ["[Acme.Queue]", "[Acme].[Queue]"]),
+        ("Stock.sales.Q", ["[Stock.sales.Q]", "[sales].[Q]"]),
+        ("Stock.dbo.Q", ["[dbo].[Q]"]),
+    ],
+)
+def test_a_queue_whose_name_may_have_a_point(name: str, statements: list[str], tmp_path: Path) -> None:
+    stock(tmp_path)
+    status = f'The service queue "{name}" is currently disabled.'
+    _, statement = words_and_statements(tmp_path, "//stock", status, 9617, **to_stock())
+    lines = [line for line in (statement or "").splitlines() if "ALTER QUEUE" in line]
+    assert [line.removeprefix("-- ") for line in lines] == [
+        f"ALTER QUEUE {q} WITH STATUS = ON;" for q in statements
+    ]
+    assert all(line.startswith("--") for line in lines) is (len(statements) > 1)
 
 
 @pytest.mark.parametrize("number", [8457, 11226])

@@ -26,6 +26,7 @@ RECEIVING = "An error occurred while receiving data: '{}({})'."
 SENDING = "An error occurred while sending data: '{}({})'."
 CONNECTING = "Connection attempt failed with error: '{}({})'."
 
+UNAVAILABLE = "The Service Broker in the target database is unavailable: '{}'."
 # Texts of which the number is read as well.
 TEXTS = [
     ("The target service name could not be found. Ensure that the service name is right.", "NO_ROUTE"),
@@ -41,6 +42,18 @@ TEXTS = [
     (CONNECTING.format(121, "The semaphore timeout period has expired."), "NETWORK_FAILS"),
     (CONNECTING.format(10060, "A connection attempt failed because"), "NETWORK_FAILS"),
     (CONNECTING.format(11001, "No such host is known."), "NAME_NOT_RESOLVED"),
+    (CONNECTING.format(10013, "An attempt was made to access a socket"), "CONNECTION_FORBIDDEN"),
+    (CONNECTING.format(13, "Permission denied"), "CONNECTION_FORBIDDEN"),
+    (CONNECTING.format(10055, "An operation on a socket could not be performed"), "CONNECTION_FORBIDDEN"),
+    (CONNECTING.format(10048, "Only one usage of each socket address"), "CONNECTION_FORBIDDEN"),
+    (CONNECTING.format(1225, "The remote computer refused the network connection."), "NOTHING_LISTENS"),
+    (UNAVAILABLE.format("The database is in single-user mode."), "TARGET_DATABASE_CLOSED"),
+    (UNAVAILABLE.format("The service broker is administratively disabled."), "TARGET_BROKER_OFF"),
+    ("An error occurred in dialog transmission: Error: 15517, State: 1. Cannot", "OWNER_NOT_VALID"),
+    ("An error occurred in dialog transmission: Error: 5, State: 1. ?", "TRANSMITTER_FAILED"),
+    ("The message could not be delivered because it could not be classified.", "NOT_CLASSIFIED"),
+    (ENQUEUING.format(15151, "Cannot find the user 'OrderUser', because it does not exist"), "NAME_NOT_FOUND"),
+    (ENQUEUING.format(15151, "Cannot find the user 'dbo', because it does not exist"), "OWNER_NOT_VALID"),
     ("DNS lookup failed with error: '11001(No such host is known.)'.", "NAME_NOT_RESOLVED"),
     ("The Service Broker protocol transport is disabled or not configured.", "NO_ENDPOINT"),
     (ENQUEUING.format(15517, DBO), "OWNER_NOT_VALID"),
@@ -154,7 +167,7 @@ IN_OTHERS = [
     (28005, "Fehler: 15562, Status: 1.", "NOT_TRUSTED"),
     (28005, "Fehler: 3960, Status: 2.", "QUEUE_BUSY"),
     (28005, "Fehler: 229, Status: 5. Die Berechtigung SEND wurde verweigert.", "NO_PERMISSION"),
-    (28005, "Fehler: 15151, Status: 1.", "USER_NOT_VALID"),
+    (28005, "Fehler: 15151, Status: 1.", "NAME_NOT_FOUND"),
     (28002, "?", "SYSTEM_FAILED"),
     (28020, "?", "USER_NOT_VALID"),
     (11209, "?", "CONVERSATION_ENDED"),

@@ -16,7 +16,7 @@ from routing.importing.catalog.json_texts import is_json, json_sets
 from routing.importing.catalog.printed_lines import lines_of
 from routing.importing.catalog.row_check import note_unnamed
 from routing.importing.catalog.text_lines import SEPARATORS, is_html
-from routing.importing.catalog.text_tables import result_sets
+from routing.importing.catalog.text_tables import read_error_log, result_sets
 from routing.importing.catalog.views import VIEW_NAME, VIEWS, CatalogView, ResultSet
 from routing.importing.encodings import GUESS, is_guessed, is_plausible, option_for, say_guess
 from routing.importing.import_faults import (
@@ -27,7 +27,7 @@ from routing.importing.import_faults import (
     unreadable_file,
 )
 from routing.importing.import_files import KEEP, FilePlace, Reach, as_shown, copied, find_files, on_this_disk
-from routing.importing.other_formats import find_rich_text, other_format_of
+from routing.importing.other_formats import find_foreign_text, other_format_of
 from routing.importing.tsql.script_reader import DecodedScript, decode
 from routing.importing.tsql.vocabulary import UNSEEN, name_character
 from routing.rules.text import host
@@ -54,10 +54,10 @@ def read_text(path: FilePlace) -> DecodedScript:
         raise UnopenedFileError.of_file(str(path), str(error)) from error
     if not is_text(decoded):
         raise OtherFileError.of_file(str(path), "it is not text")
-    rich_text = find_rich_text(decoded.text)
-    if rich_text is not None:
+    foreign_text = find_foreign_text(decoded.text)
+    if foreign_text is not None:
         view = views.find_view_by_columns(re.findall(r"\w+", decoded.text.lower()))
-        raise (OtherFileError if view is None else UnopenedFileError).of_file(str(path), rich_text)
+        raise (OtherFileError if view is None else UnopenedFileError).of_file(str(path), foreign_text)
     return decoded
 
 
@@ -104,8 +104,14 @@ _ENDINGS = ", ".join(sorted(_TEXT | _JSON | _PARQUET))
 _SHOWN, _SHOWN_WHY, _LONGEST = 20, 3, 200
 _LONGEST_HEADER, _HEADS = 20_000, 100
 _FIRST_WORD = re.compile(r"\W*(\w+)").match
-_TELLING = frozenset((max(views.ASKED_QUEUE, key=len), *(max(view.known_by, key=len) for view in VIEWS.values())))
-"""The longest of the names that each view is known by."""
+_TELLING = frozenset(
+    (
+        max(views.ASKED_QUEUE, key=len),
+        *(max(view.known_by, key=len) for view in VIEWS.values()),
+        *views.OTHER_NAMES,
+    )
+)
+"""The longest of the names that each view is known by, and the names of other programs."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +221,7 @@ def _read_one_of_many(path: FilePlace, done: SourcesRead, *, is_lenient: bool) -
     suffix = path.suffix.lower()
     try:
         _refuse_other_format(path)
-        if suffix not in _TEXT | _JSON | _PARQUET:
+        if suffix not in _TEXT | _JSON | _PARQUET and path.stem.lower() != "errorlog":
             done.skip(str(path), f"its name does not end in any of {_ENDINGS}")
             return
         sets = _read(path, None, done.notes)
@@ -501,6 +507,9 @@ def _say_by_columns(
 def _read_text(file: str, text: str, is_named_json: bool, view: CatalogView | None) -> list[ResultSet]:
     if is_named_json or is_json(text):
         return json_sets(text, file) if view is not None or _json_tells_its_view(text) else []
+    logged = read_error_log(text)
+    if logged is not None:
+        return [logged]
     if view is None and not _tells_its_view(text):
         return []
     return result_sets(text, file, view)
@@ -519,7 +528,8 @@ def _tells_its_view(text: str) -> bool:
 def _is_header_of_a_view(line: str) -> bool:
     lowered = line[:_LONGEST_HEADER].lower()
     return any(name in lowered for name in _TELLING) and any(
-        map(views.find_view_by_columns, _possible_cells(lowered))
+        views.find_view_by_columns([views.fold_column(cell) for cell in cells])
+        for cells in _possible_cells(lowered)
     )
 
 

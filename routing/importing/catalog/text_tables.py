@@ -7,6 +7,7 @@ skipped, and a line that may be a row is rejected with its place.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,10 @@ _OTHER_SEPARATORS = "~^#:!@*/\\\x01\x1f\u00a6\u00a7"
 _ODD_BEGINNINGS = ("-", '"-', "(", "\uff08", "#", "=", "*", ":-")
 _TITLES = ("#", "h")
 _KEPT_TITLES = 100
+_LOG_ENTRY = re.compile(
+    r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{2,7})[ \t]{1,9}(?:spid\d{1,9}s?|Server|Logon|Backup)[ \t]{1,20}(\S.*)"
+)
+_HEAD = 200
 _Fixed = printed.FixedColumns | None
 _NO_LINE: TextLine = (0, [""])
 
@@ -487,6 +492,18 @@ class _TextReader:
             for layout in (*named.of_queries, *own_layouts)
             if layout and 2 * sum(_fits_layout(layout, cells, named, padded) for cells in tried) > len(tried)
         ]
+
+
+def read_error_log(text: str) -> views.ResultSet | None:
+    """Return the first line of each entry of a file ERRORLOG, as SQL Server writes it, or None for other texts."""
+    if _LOG_ENTRY.match(text[:_HEAD]) is None:
+        return None
+    matches = ((number, _LOG_ENTRY.match(line)) for number, line in enumerate(text.splitlines(), 1))
+    entries = [(number, match[1], match[2]) for number, match in matches if match is not None]
+    numbers, dates, texts = zip(*entries, strict=True)
+    part = views.ResultSet(("log_date", "text"))
+    part.rows.add(numbers, {"log_date": dates, "text": texts}, SharedTexts(), is_plain=False)
+    return part
 
 
 def _doubt_statuses(result_set: views.ResultSet, above_fragments: Collection[int]) -> None:

@@ -267,7 +267,7 @@ LONGEST = {
 
 # SSMS and PowerShell write these for a column without a name, which is empty in other tools.
 _UNNAMED = re.compile(r"\([^()]+\)|column ?\d+|<(?:unnamed|anonymous)>").fullmatch
-_OTHER_NAMES = {"logdate": "log_date"}
+OTHER_NAMES = {"logdate": "log_date"}
 _SERVER = r"server|datasource|srv|servidor|serveur|serwer|sunucu|сервер|サーバー?|服务器|伺服器|서버"
 _INSTANCE = r"instan(?:ce|z|cia|za|s)"
 _MACHINE = r"computer|host|machine|node|rechner|equipo|ordinateur|компьютер|コンピューター?|计算机"
@@ -291,7 +291,7 @@ def fold_column(name: str) -> str:
     'log_date'
     """
     folded = name.lower()
-    return "" if _UNNAMED(folded) else _OTHER_NAMES.get(folded, folded)
+    return "" if _UNNAMED(folded) else OTHER_NAMES.get(folded, folded)
 
 
 def fold_columns(written: Iterable[str]) -> tuple[str, ...]:

@@ -170,7 +170,7 @@ class _Report:
 
     def _remedy(self, number: int, problem: MessageProblem, advice: CountedRemedy) -> Iterator[Block]:
         remedy = advice.remedy
-        label = f"what to do on {named(remedy.instance)}{_whose(problem, advice)}"
+        label = f"what to do on {remedy.server}{_whose(problem, advice)}"
         first = self._evidence_places.find_first((remedy.place, remedy.actions, remedy.statement), number)
         if first is not None:
             yield LabelledFact(label, f"as in {first}", 1)
@@ -194,7 +194,7 @@ class _Report:
         for trouble in troubles[: self._limits.problems]:
             place = where(trouble.remedy.place.instance, trouble.remedy.place.database)
             yield Paragraph((TonedText(str(trouble.kind), Tone.BAD), f": {trouble.summary} ({place})"))
-            yield from trouble.remedy.list_blocks(f"what to do on {named(trouble.remedy.instance)}", indent=1)
+            yield from trouble.remedy.list_blocks(f"what to do on {trouble.remedy.server}", indent=1)
         hidden_count = len(troubles) - len(troubles[: self._limits.problems])
         if hidden_count:
             yield Paragraph(f"and {count(hidden_count, 'more trouble')} (--verbose lists all)")

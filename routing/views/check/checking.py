@@ -39,6 +39,7 @@ from routing.views.check.trial import Trial, forget_statuses
 
 _LOST_REQUESTS, _NEEDLESS_REQUESTS = "SBR043", "SBR033"
 _OF_BROKERS = ("SBR012", "SBR013", "SBR014")
+_OF_ONE_DIALOG = "Conversation ID"
 _Place = tuple[str | None, str | None, str | None]
 _WORST_FIRST = {severity: place for place, severity in enumerate(Severity)}
 
@@ -284,7 +285,25 @@ class Check:
             for trouble, remedy in allowed
             if (remedy.place, remedy.statement or remedy.cause) not in advised
             and not (trouble.kind is TroubleKind.TRANSPORT_FAILS and remedy.actions[0] in actions)
+            and not self._is_reported(trouble)
         ]
+
+    def _is_reported(self, trouble: EstateTrouble) -> bool:
+        """Return True if statuses of messages have all texts by which an error log shows a trouble."""
+        texts = self._reported_texts[trouble.remedy.instance] if trouble.logged else ()
+        return bool(texts) and all(any(text in line for text in texts) for line in trouble.logged)
+
+    @cached_property
+    def _reported_texts(self) -> defaultdict[str, set[str]]:
+        """The texts of statuses by the instances of their messages and of the advice on these."""
+        texts = defaultdict[str, set[str]](set)
+        for message_group in self.groups:
+            # The rest of such a text is about one dialog.
+            starts = {(status.text or "").partition(_OF_ONE_DIALOG)[0] for status in message_group.status_texts}
+            remedies = (advice.remedy for advice in message_group.advice)
+            for instance in {message_group.first.row["instance_name"], *(remedy.instance for remedy in remedies)}:
+                texts[instance] |= starts - {""}
+        return texts
 
     @property
     def outcomes(self) -> Counter[str]:

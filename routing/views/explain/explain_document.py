@@ -257,7 +257,7 @@ def _path(followed: FollowedMessage | None) -> Iterator[Block]:
 def _what_to_do(message: DecidedMessage, explanation: Explanation) -> Iterator[Block]:
     outcome = plain_words(state_outcome(message))
     for remedy in explanation.remedies:
-        label = f"what to do on {quote_name(remedy.instance)}"
+        label = f"what to do on {remedy.server}"
         yield from remedy.list_blocks(label, about=[outcome, remedy.text])
     advice = None if explanation.remedies else _advise(explanation)
     if advice is not None:

@@ -174,7 +174,7 @@ def _troubles(troubles: Sequence[EstateTrouble]) -> PageSection:
     parts = [
         PageSection(
             *(f"trouble-{number}", cut(_title(trouble), _LONGEST_TITLE), ""),
-            blocks=tuple(trouble.remedy.list_blocks(f"what to do on {named(trouble.remedy.instance)}")),
+            blocks=tuple(trouble.remedy.list_blocks(f"what to do on {trouble.remedy.server}")),
             mark=str(trouble.kind),
         )
         for number, trouble in enumerate(troubles[:_MOST_REASONS])

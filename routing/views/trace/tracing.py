@@ -173,7 +173,7 @@ def _state_answers(done: TraceResult) -> Iterator[Block]:
 
 def _what_to_do(done: TraceResult) -> Iterator[Block]:
     for remedy in done.remedies:
-        yield from remedy.list_blocks(f"what to do on {quote(remedy.instance)}")
+        yield from remedy.list_blocks(f"what to do on {remedy.server}")
     if any(path.there.has_multiple_targets for path in done.paths):
         yield LabelledFact("hazard", HAZARD)
 

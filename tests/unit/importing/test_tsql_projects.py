@@ -289,6 +289,13 @@ def test_templates_and_the_database_in_use(read: ReadText) -> None:
         ("a.sql", "{\\rtf1\\ansi DROP ROUTE r;\\par }", "rich text"),
         ("a.bacpac", "PK\x03\x04", "BACPAC"),
         ("a.sql", "PK\x03\x04", "ZIP"),
+        (
+            "a.txt",
+            "Microsoft SQL Server 11.0.2100.60\r\nService Broker Diagnostic Utility\r\nD  29912",
+            "ssbdiagnose",
+        ),
+        ("a.xml", '<?xml version="1.0"?>\n<DiagnosticInformation><Banner/>', "ssbdiagnose"),
+        ("a.sql", "-- Service Broker Diagnostic Utility\nSELECT 1", None),
         ("a.sql", "-- databaseChangeLog:\nSELECT 1", None),
         ("a.sql", "\n\n/* <databaseChangeLog> */", None),
     ],

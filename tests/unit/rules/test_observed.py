@@ -44,7 +44,7 @@ TRUTH: dict[int | None, str] = {
     **dict.fromkeys((9642, 9666, 9748, 9753, 9754, 9755, 9756, 9757, 9758, 9759, 9783), TRANSPORT),
     **dict.fromkeys((28032, 28033, 28071, 28098), TRANSPORT),
     **dict.fromkeys((28001, 28007, *range(28040, 28045), 28049, *range(28061, 28069)), TRANSPORT),
-    **dict.fromkeys((28072, 28073, 28090, 28002, 28003, 28019), PASSING),
+    **dict.fromkeys((9736, 28072, 28073, 28090, 28002, 28003, 28019), PASSING),
     9785: "X ccc XXXXXXc ccc c",
     **dict.fromkeys((9649, 9751, 9752, 9762, 9763, 9764, 9765, 9766, 28022, 28023), SECURITY),
     **dict.fromkeys((28026, 28027, 28028, 28029, 28030, 28031, 28034, 28035, 28036, 28037, 28038), SECURITY),
