@@ -32,8 +32,8 @@ _TURKISH = re.compile(
 _ONLY_TURKISH = re.compile("[\u00fd\u00dd\u00fc\u00dc]")
 # The letters beyond ASCII that languages of Windows-1252 have in one word, and where none of them has a letter:
 # \u0153 and \u00f5 are never the last one, \u00ec and \u00f9 always, and \u00f0 is never the first. \u00f1 comes
-# before vowels, \u00e7 neither before consonants nor before e and i, and \u00e3, \u00e2, \u00ee and \u00fb before
-# few consonants. Names such as Luned\u00ecMattina have several words.
+# before vowels, \u00e7 not before consonants, and \u00e3, \u00e2, \u00ee and \u00fb before few consonants. Turkish
+# and Albanian have \u00e7 before e and i too. Names such as Luned\u00ecMattina have several words.
 # German, Nordic, Estonian and Finnish, Icelandic, Dutch; French, Spanish, Catalan, Portuguese, Italian.
 _NORTHERN, _SOUTHERN = (
     "äöüßéèàêç åäöæøéèêòóôü äöõüšž áðéíóúýþæö éèêëïöüä",
@@ -42,7 +42,7 @@ _NORTHERN, _SOUTHERN = (
 _ALPHABETS = tuple(map(frozenset, (*_NORTHERN.split(), *_SOUTHERN.split())))
 _MISPLACED = re.compile(
     r"\u0153(?![a-z])|\u00f5(?![a-z\u00f5])|[\u00ec\u00f9](?=[a-z])|\u00e3(?=[b-df-hj-nprtv])|\b\u00f0"
-    r"|\u00f1(?![aeiou\u00e1\u00e9\u00ed\u00f3\u00fa\u00fc])|\u00e7(?=[b-ik-np-tv-z])|\u00e2(?=[dfjksz])"
+    r"|\u00f1(?![aeiou\u00e1\u00e9\u00ed\u00f3\u00fa\u00fc])|\u00e7(?=[bcdf-hk-np-tv-z])|\u00e2(?=[dfjksz])"
     r"|\u00ee(?![clmnt])|\u00fb(?=[abd-ko-qsu-z])"
 )
 _WORD = re.compile(rf"{_LETTER}+")
@@ -65,7 +65,7 @@ def reading_as(encoding: str | None) -> Iterator[None]:
         InputError: Python knows no text encoding of this name.
     """
     try:
-        "a".encode(encoding or GUESS)
+        "a".encode(GUESS if encoding is None else encoding)
     except (LookupError, ValueError):
         near = name_nearest(str(encoding).lower(), {name: name for name in (*aliases, *aliases.values())})
         suggestion = "" if near is None else f", did you mean {near}?"

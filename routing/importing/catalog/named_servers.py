@@ -36,7 +36,8 @@ _SUBJECT = re.compile(
     r"|(?:rout(?:es?|en|ing)|r[uo]tas?|rotalar|tras[ay]|itin[eé]raires?|servi[cçz]\w{1,3}|dienste?|usługi|služby"
     r"|datab\w{2,4}|datenbank(?:en)?|queues?|filas?|files?|colas?|warteschlangen?|endp\w{3,5}|[ck]onversa\w{3,6}|dialog\w?"
     r"|messages?|mensa\w{3,5}|nachrichten?|transmission|broker|results?|ergebnisse?|outputs?|reports?|berichte?|kolejki"
-    r"|(?:result(?:set)?|table|grid|query|step|part|section|item|figure|example|schritt|teil|paso|parte|[eé]tape|passo)\d+"
+    r"|(?:rout(?:es?|en)|queues?|results?|resultset|outputs?|reports?|table|tab|sheet|page|grid|query|select|q|run|step"
+    r"|phase|part|section|item|figure|example|schritt|teil|paso|parte|[eé]tape|passo)\d+"
     r"|служб\w?|маршрут\w?|очеред\w?|сервис\w?|сообщени\w|サービス|ルート|キュー|服务|路由|队列|서비스)"
 )
 _BETWEEN = re.compile(r"server|instance|sql|sys|of|on|at|from|for|the|in|von|auf|de|del|du|sur|en|h?\d+")
@@ -51,13 +52,16 @@ _AFTER_MACHINE = re.compile(r"[\\,]")
 _TOWARDS = frozenset(["to", "for", "nach", "an", "vers", "para", "hacia", "ab"])
 # The parts of servers in a dialog and in a company.
 _ROLE = re.compile(r"initiator|target|sender|receiver|forwarder|primary|secondary|dev|prod|uat|qa|staging")
-# Servers that are only counted, as in Server A and box 2, get a name in capitals.
+# Servers that are only counted, as in Server A and box 2, get a name in capitals. I begins a clause.
 _COUNTED = re.compile(
-    r"\b(serv(?:er|eur|idor)|instance|node|host|machine|box|vm) ([a-z]|\d{1,3})\b", re.IGNORECASE
+    r"\b(serv(?:er|eur|idor)|instance|node|host|machine|box|vm) ([a-hj-z]|\d{1,3})\b", re.IGNORECASE
 )
-# An introduction has its server behind these words, unless one that begins a phrase follows.
+# An introduction has its server behind these words, unless one that begins a phrase or names a file follows.
+# Behind other words, as in This is wrong, a verb has no server.
 _PLACED = re.compile(
-    r"(?:on|at|from|of|in|is|are|here's|it's|auf|von|bei|aus|ist|sur|de|chez|est|desde|es|da|em) "
+    r"(?:\S* (?:on|at|from|here's|auf|von|bei|aus|sur|de|chez|desde|da|em)|here (?:is|are)|hier ist|ici est"
+    r"|aqu[ií] es) "
+    r"(?!\S+\.(?:sql|csv|tsv|txt|json|xml|xlsx|md)$)"
     r"(?!(?:an?|the|th(?:is|at|[eo]se)|all|each|both|some|any|my|our|your|its|their|it|here|there|now|what|how|where"
     r"|one|two|first|second|third|next|last|other|d[aei][srnmt]|diese[rsmn]?|eine[rmsn]?|l[aeo]s?|el|un[aeo]?s?"
     r"|est[aeo]s?|which|server|instance|sql|sys|in|on|at|from|of|\d+)$)\S+",
@@ -147,8 +151,8 @@ def find_caption(line: str) -> ConnectionMark | None:
     words = [word.strip(_AROUND_WORD) for word in _TAGS.sub(" ", line).split()]
     own = frozenset(
         # There a word counts as one in capitals.
-        word.upper() if is_introduction and _PLACED.fullmatch(f"{before} {word}") else word
-        for before, word in zip(["", *words], words, strict=False)
+        word.upper() if is_introduction and _PLACED.fullmatch(f"{earlier} {before} {word}") else word
+        for earlier, before, word in zip(["", "", *words], ["", *words], words, strict=False)
         if _is_name(word) and before.lower() not in _TOWARDS and not _is_subject(word.lower())
     )
     return ConnectionMark(_INTRODUCTION if is_introduction else _SENTENCE, own) if own else None
@@ -191,13 +195,14 @@ def find_server(marks: ServerMarks) -> str | None:
 
 
 class KnownNames(NamedTuple):
-    """Names of servers and databases that may be words of titles, in lower case.
+    """Names of servers, databases and hosts in addresses that may be words of titles, in lower case.
 
     A named instance also has the name of its machine.
     """
 
     servers: frozenset[str]
     databases: frozenset[str]
+    hosts: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, servers: Iterable[object], databases: Iterable[object]) -> KnownNames:
@@ -218,7 +223,7 @@ def refuse_several(parts: Sequence[tuple[CatalogView, ResultSet]], own: KnownNam
         for _, rows in parts
     ]
     named = {word for of_part in labels for kind in of_part.keys() - {_ANNOUNCED} for word in of_part[kind]}
-    names = _find_plain(parts, named | known.servers) - known.databases
+    names = _find_plain(parts, named | known.servers, known.hosts) - known.databases
     titles = [
         _find_title(rows.titles, names) - of_labels or of_labels or own.servers
         for of_labels, (_, rows) in zip(
@@ -260,7 +265,9 @@ def _folded(title: Title) -> frozenset[str]:
     return frozenset(map(str.casefold, title[1]))
 
 
-def _find_plain(parts: Sequence[tuple[CatalogView, ResultSet]], servers: Collection[str]) -> set[str]:
+def _find_plain(
+    parts: Sequence[tuple[CatalogView, ResultSet]], servers: Collection[str], hosts: Collection[str]
+) -> set[str]:
     """Return the words of titles that name a server, in lower case.
 
     They are known servers, have the form of one, or stand above result sets of one view in turn. Beside such a
@@ -275,7 +282,9 @@ def _find_plain(parts: Sequence[tuple[CatalogView, ResultSet]], servers: Collect
     plain = {
         word for in_turn in above.values() if len(in_turn) > 1 for title in in_turn for word in _folded(title)
     }
-    plain.update(word.casefold() for kind, words in titles for word in words if _is_plain(kind, word, servers))
+    plain.update(
+        word.casefold() for kind, words in titles for word in words if _is_plain(kind, word, servers, hosts)
+    )
     sentences = [_folded(title) for title in titles if title[0] not in _NAMES]
     rests = {words - {word} for words in sentences for word in words & plain if len(words) > 1}
     others = {word for words in sentences for word in words if words - {word} in rests}
@@ -288,8 +297,12 @@ def _find_plain(parts: Sequence[tuple[CatalogView, ResultSet]], servers: Collect
     return plain.union(others, *(map(str.casefold, words) for words in (in_capitals if plain else introducing)))
 
 
-def _is_plain(kind: str, word: str, servers: Collection[str]) -> bool:
-    """Return whether a word of a title is a known server or its part in a dialog, or has the form of one."""
+def _is_plain(kind: str, word: str, servers: Collection[str], hosts: Collection[str]) -> bool:
+    """Return whether a word of a title is a known server or its part in a dialog, or has the form of one.
+
+    Sentences also speak of the other ends of routes.
+    """
+    folded = word.casefold()
     has_form = _NAMED_INSTANCE.fullmatch(word) or (kind in _NAMES and _MACHINE.fullmatch(word))
-    is_role = kind != _SENTENCE and _ROLE.fullmatch(word.casefold()) is not None
-    return word.casefold() in servers or is_role or bool(has_form)
+    is_end = kind != _SENTENCE and (folded in hosts or _ROLE.fullmatch(folded) is not None)
+    return folded in servers or is_end or bool(has_form)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone, tzinfo
 from functools import cached_property
-from itertools import chain, groupby
+from itertools import groupby
 
 from routing.errors import quote
 from routing.importing.catalog import cell_values
@@ -351,15 +351,15 @@ def export_of(
 
 def _known_names(sets: Sequence[FoundResultSet], stand_ins_of: Callable[[FoundResultSet], StandIns]) -> KnownNames:
     """Return the servers and databases that exports, their addresses and options name."""
-    servers, databases = set[object](), set[object]()
+    servers, databases, hosts = set[object](), set[object](), set[str]()
     for part in sets:
         rows, stand_ins = part.rows.rows, stand_ins_of(part)
         servers.update((part.rows.server, stand_ins.instance_name, *rows.different("instance_name")))
-        hosts = filter(None, (host(str(address)) for address in rows.different("address")))
-        servers.update(chain.from_iterable((name, name.partition(".")[0]) for name in hosts))
+        hosts.update(filter(None, (host(str(address)) for address in rows.different("address"))))
         databases.update((part.rows.database, stand_ins.database_name, *rows.different("database_name")))
         databases.update(rows.different("name") if part.view.name == "databases" else ())
-    return KnownNames.of(servers, databases)
+    machines = {name.partition(".")[0] for name in hosts}
+    return KnownNames.of(servers, databases)._replace(hosts=frozenset(hosts | machines))
 
 
 def _say_servers(

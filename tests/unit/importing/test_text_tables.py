@@ -259,6 +259,13 @@ ORDINARY_TITLES = {
     "introductions of one server": ("on core i get:", "these are on core:", 2),
     "a place and a subject": ("on core i get:", "and here are the services:", 2),
     "the host of an address": ("## Notes", "far shows this:", 0),
+    "the host of an address in a sentence": ("The route to far is fine.", "The service behind far is not.", 2),
+    "states": ("This is wrong:", "The service is missing:", 2),
+    "phrases": ("In detail:", "As of today:", 2),
+    "scripts": ("From routes.sql:", "From services.sql:", 2),
+    "clauses": ("On the server I see:", "On the instance I see:", 2),
+    "counted results": ("results1", "results2", 2),
+    "counted sheets": ("sheet1", "sheet2", 2),
     "steps": ("STEP1", "STEP2", 2),
     "steps with a colon": ("PART1:", "PART2:", 2),
     "an abbreviation": ("here is the DMV:", "and from SSMS:", 2),
@@ -788,6 +795,8 @@ ROUTE = "name\taddress\nTo{}\tTCP://h:1\nplain\tLOCAL\n"
         ("\u0122imeneDati", "cp1257", False),
         # Letters that French, Spanish, Portuguese, Icelandic and Greek have in other places.
         ("Dzie\u0144", "cp1250", False),
+        # Turkish and Albanian have this letter where Windows-1252 has it.
+        ("Ge\u00e7ici_\u00c7ek", "cp1252", True),
         ("Pas\u016bt\u012bjums", "cp1257", False),
         ("Datub\u0101ze", "cp1257", False),
         ("V\u0113sture", "cp1257", False),
@@ -825,7 +834,7 @@ def test_an_encoding_that_is_guessed_or_named(
 
 
 def test_an_unknown_encoding_is_refused() -> None:
-    for name in ("cp125l", "rot13", "base64", "x\0"):
+    for name in ("cp125l", "rot13", "base64", "x\0", ""):
         with pytest.raises(InputError, match="is not an encoding"), reading_as(name):
             pass
 
