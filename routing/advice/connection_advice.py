@@ -344,11 +344,8 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
 
 def _at(status: ReportedStatus) -> str:
     """Return the cause with the address that the messages are sent to."""
-    addresses = [] if status.address is None or status.supposed is None else status.supposed.addresses
-    if status.address is not None and status.leads_to_mirror:
-        addresses = [status.address]
-    place = " or ".join(map(named, addresses))
-    return f"{f'At {place}: ' if addresses else ''}{status.entry.cause}"
+    place = " or ".join(map(named, status.addresses))
+    return f"{f'At {place}: ' if place else ''}{status.entry.cause}"
 
 
 def _on_both_sides(status: ReportedStatus, *lines: str | None) -> Remedy:

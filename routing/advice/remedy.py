@@ -157,7 +157,7 @@ class Remedy:
         risk = [] if self.risk is None else [f"Risk: {self.risk}"]
         # If the statement is a comment, an empty comment line separates it from the comments before it.
         purpose = [remedy.state_place(), *about, *risk, *([] if is_complete else [""])]
-        unconnectable = self.unknown_server or f"the server of {self.server}"
+        unconnectable = self.unknown_server or f"the server of {named(self.instance)}"
         server = write_server(self.instance) or f"<{unconnectable}>"
         return SqlStatement(statement, "\n".join(purpose), indent, server)
 

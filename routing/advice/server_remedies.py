@@ -490,8 +490,9 @@ def _lead_to_listener(
 ) -> Remedy:
     """Advise to lead a route past a secondary replica to the listener of its group, whose name may be unknown."""
     database = "" if reached.database is None else f"{named(reached.database)} of "
+    route = "The route" if use.route is None else f"Route {named(use.route)}"
     cause = (
-        f"Route {named(use.route)} of {named(use.place.database)} leads to {database}{named(reached.instance)}, a"
+        f"{route} of {named(use.place.database)} leads to {database}{named(reached.instance)}, a"
         " secondary replica of an availability group, which takes no messages."
     )
     which = "the group's listener" if listener is None else f"the listener {named(listener)}"

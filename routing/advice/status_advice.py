@@ -114,8 +114,7 @@ def _say_where(status: ReportedStatus, remedy: Remedy) -> Remedy:
 def _describe_server(status: ReportedStatus) -> str:
     if status.trouble not in _AT_ADDRESS:
         return f"the server that holds {named(status.service)}"
-    addresses = [] if status.address is None or status.supposed is None else status.supposed.addresses
-    return f"the server at {' or '.join(map(named, addresses)) or 'the address of the route'}"
+    return f"the server at {' or '.join(map(named, status.addresses)) or 'the address of the route'}"
 
 
 def _correct_destination(status: ReportedStatus) -> Remedy | None:

@@ -81,6 +81,13 @@ class ReportedStatus:
         return self.supposed is not None and self.address not in (None, self.supposed.address)
 
     @property
+    def addresses(self) -> list[str]:
+        """The addresses between which SQL Server chooses, or only that of the mirror with the service."""
+        if self.address is None or self.supposed is None:
+            return []
+        return [self.address] if self.leads_to_mirror else self.supposed.addresses
+
+    @property
     def scope(self) -> str:
         """The database of the route that decided: the sender's, or msdb after a route led back."""
         last = None if self.supposed is None else self.supposed.last
@@ -158,9 +165,9 @@ class ReportedStatus:
         if own_database is not None:
             return RemedyPlace(self.instance, own_database)
         targets = [
-            RemedyPlace(name, holder.name)
+            RemedyPlace(name, _only(holders))
             for name, instance in self.estate.instances.items()
-            for holder in self.list_holders(instance)
+            if (holders := self.list_holders(instance))
         ]
         return targets[0] if len(targets) == 1 else None
 

@@ -127,7 +127,7 @@ _NETWORK = (64, 121, 1231, 1232, 1236, 10050, 10051, 10052, 10060, 10064, 10065,
 _FORBIDDEN, _FORBIDDEN_ON_LINUX = (10013, 10024, 10048, 10055), 13
 _OF_CONNECTIONS = frozenset([*_REFUSED, *_CLOSED, *_NAME, *_NETWORK, *_FORBIDDEN])
 _OF_OWNER = (916, 15404, 15406, 15517, 33009, 33019)
-_DBO = ("'dbo'", '"dbo"', "«dbo»", "„dbo", "“dbo”", "「dbo」")
+_DBO = ("'dbo'", '"dbo"', "«dbo»", "« dbo »", "«\u00a0dbo\u00a0»", "„dbo“", "„dbo”", "“dbo”", "「dbo」")
 _OF_MASTER_KEY = (15315, 15466, 15581)
 _OF_CLOSED = (921, 922, 924, 926, 927, 942, 945, 952, 954, 976, 978, 979, 982, 983, 3906, 9001)
 # Errors 28012 and 28016 quote the texts of 28014, 28015 and 28018.

@@ -5,6 +5,7 @@ Every view and every column is optional. Missing exports are None, or missing fr
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ _KEPT = (
     *server_facts.TELLS,
 )
 _ALGORITHMS = frozenset(["NONE", "RC4", "AES"])
+_ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d", re.ASCII).match
 
 
 class WaitingKey(NamedTuple):
@@ -336,9 +338,14 @@ class ServerEvidence:
         return sorted(names) if len(names) > 1 else ()
 
     def log_lines(self, instance: str, *words: str) -> Sequence[str]:
-        """Return the lines of an instance's error log that have one of some words."""
-        rows = (row for row in self.rows.get("error_log", ()) if row["instance_name"] == instance)
-        return [row["text"] for row in rows if row["text"] and any(word in row["text"] for word in words)]
+        """Return the lines of an instance's error log that have one of some words, the newest first."""
+        return [line for line in self._logs.get(instance, ()) if any(word in line for word in words)]
+
+    @cached_property
+    def _logs(self) -> Mapping[str, Sequence[str]]:
+        rows = (row for row in self.rows.get("error_log", ()) if row["text"])
+        logs = group_pairs((row["instance_name"], (row["log_date"] or "", row["text"])) for row in rows)
+        return {instance: _order_log(lines) for instance, lines in logs.items()}
 
     @property
     def logging_instances(self) -> Collection[str]:
@@ -491,6 +498,14 @@ class ServerEvidence:
             )
             for name, members in replicas.items()
         }
+
+
+def _order_log(dated: Sequence[tuple[str, str]]) -> Sequence[str]:
+    """Return dated lines, the newest first. SQL Server's own files end with it."""
+    # Other dates cannot be compared as texts.
+    if all(_ISO_TIME(date) for date, _ in dated):
+        dated = sorted(dated, key=lambda entry: entry[0].replace(" ", "T"), reverse=True)
+    return [line for _, line in dated]
 
 
 NO_EVIDENCE = ServerEvidence()

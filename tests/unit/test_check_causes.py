@@ -10,6 +10,7 @@ import pytest
 
 from routing import cli
 from routing.advice.remedy import Confidence, Remedy, TroubleKind
+from routing.views.check.check_report import list_statements
 from routing.views.check.checking import check
 from tests.check_texts import print_check
 from tests.exported import GUID, database, endpoint, export, route, waiting, whole_shop
@@ -2177,6 +2178,16 @@ def test_a_sending_database_without_an_owner_by_its_error_log(tmp_path: Path) ->
     assert trouble.remedy.statement == "USE [master];\nALTER AUTHORIZATION ON DATABASE::[Orders] TO [sa];"
 
 
+def test_an_error_in_the_log_stays_if_only_the_routes_are_answered(tmp_path: Path) -> None:
+    lost = {**database("Orders", "0d0d0d0d"), "owner_is_known": 0, "owner_sid": "0x0106"}
+    line = 'An error occurred in dialog transmission: Error: 15517, State: 1. Cannot execute as "dbo".'
+    views = log("Error: 9736, Severity: 16, State: 1.", line)
+    databases = [database("msdb", "d4d4d4d4", 4), lost]
+    shop(tmp_path, line, 9736, databases=databases, routes={"msdb": [], "Orders": []}, **views)
+    [trouble] = check([str(tmp_path)]).troubles
+    assert "ALTER AUTHORIZATION ON DATABASE::[Orders]" in (trouble.remedy.statement or "")
+
+
 ENQUEUING = "An exception occurred while enqueueing a message in the target queue. Error: {}, State: 1. {}"
 NO_SEND = "The SEND permission was denied on the object '//stock', database 'Stock', schema 'dbo'."
 NO_EXECUTE = "The EXECUTE permission was denied on the object 'f', database 'Stock', schema 'dbo'."
@@ -2266,3 +2277,37 @@ def test_an_error_log_as_sql_server_and_ssms_write_it(name: str, text: str, tmp_
     ).troubles
     assert trouble.summary == "error 28005 in the error log"
     assert "Cannot execute as" in trouble.remedy.actions[0]
+
+
+def test_the_newest_line_of_an_error_log_counts(tmp_path: Path) -> None:
+    refusal = (
+        "Service Broker login attempt failed with error: 'Connection handshake failed. The login 'L{}' does not"
+        " have CONNECT permission on the endpoint. State 84.'."
+    )
+    rows = [{"log_date": f"2026-01-0{day} 12:00:00.10", "text": refusal.format(day)} for day in (2, 5, 4)]
+    remedy = connecting(tmp_path, "An error occurred while receiving data: '10054(x)'.", 9757, error_log=rows)
+    assert "TO [L5];" in (remedy.statement or "")
+
+
+def test_a_broker_of_two_holders_in_the_sending_instance(tmp_path: Path) -> None:
+    databases = [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d")]
+    databases += [database("Stock", "5c5c5c5c", 6), database("Other", "5d5d5d5d", 7, 0)]
+    services = {"msdb": [], "Orders": [], "Stock": [{"name": "//stock"}], "Other": [{"name": "//stock"}]}
+    local = {name: [route("AutoCreatedLocal")] for name in services}
+    views = {"databases": databases, "services": services, "routes": local, "conversation_endpoints": None}
+    shop(tmp_path, BROKER_OFF, 28012, **views)
+    remedy = only_remedy(tmp_path)
+    assert remedy.instance == "SHOP"
+    assert "ALTER DATABASE [Other] SET ENABLE_BROKER" in (remedy.statement or "")
+
+
+def test_statements_for_two_unknown_servers(tmp_path: Path) -> None:
+    refused = {
+        "transmission_status": "Connection attempt failed with error: '10061(x)'.",
+        "error_number": 9754,
+    }
+    routes = [route(name, f"//{name}", f"TCP://{name}:4022") for name in ("a", "b")]
+    queue = [waiting(1, "//a", **refused), waiting(2, "//b", **refused)]
+    whole_shop(tmp_path, queue, routes={"msdb": [route("AutoCreatedLocal")], "Orders": routes})
+    servers = {statement.server for statement in list_statements(check([str(tmp_path)]))}
+    assert servers == {"<the server at 'TCP://a:4022'>", "<the server at 'TCP://b:4022'>"}

@@ -94,15 +94,15 @@ def describe_message(
 def list_statements(done: Check, selected: Sequence[MessageResult] | None = None) -> list[SqlStatement]:
     """List the statements to paste, each once. ``selected`` limits them to the problems of some messages."""
     # Remedies with the same statement may have different texts.
-    remedies: dict[tuple[str, str], Remedy] = {}
-    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
+    remedies: dict[tuple[str, str, str], Remedy] = {}
+    reasons: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for remedy, about, why in _list_remedies(done.described, selected):
         if remedy.statement is not None:
-            key = remedy.instance, remedy.statement
+            key = remedy.instance, remedy.unknown_server, remedy.statement
             remedies.setdefault(key, remedy)
             reasons[key].append("\n".join([about, *remedy.list_sentences(why)]))
     # Statements come first, so that servers with only comments need no connection.
-    ready_instances = {instance for (instance, _), remedy in remedies.items() if remedy.is_complete}
+    ready_instances = {instance for (instance, *_), remedy in remedies.items() if remedy.is_complete}
     statements: list[SqlStatement] = []
     for key in sorted(remedies, key=lambda key: key[0] not in ready_instances):
         other_count = len(reasons[key]) - 1

@@ -295,13 +295,14 @@ class Check:
 
     @cached_property
     def _reported_texts(self) -> defaultdict[str, set[str]]:
-        """The texts of statuses by the instances of their messages and of the advice on these."""
+        """The texts of statuses that are answered, by the instances of their messages and of the answers."""
         texts = defaultdict[str, set[str]](set)
         for message_group in self.groups:
             # The rest of such a text is about one dialog.
             starts = {(status.text or "").partition(_OF_ONE_DIALOG)[0] for status in message_group.status_texts}
-            remedies = (advice.remedy for advice in message_group.advice)
-            for instance in {message_group.first.row["instance_name"], *(remedy.instance for remedy in remedies)}:
+            answers = [advice.remedy for advice in message_group.advice if not advice.is_of_routes]
+            places = [message_group.first.row["instance_name"], *(remedy.instance for remedy in answers)]
+            for instance in places if answers else ():
                 texts[instance] |= starts - {""}
         return texts
 
