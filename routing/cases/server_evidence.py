@@ -5,12 +5,12 @@ Every view and every column is optional. Missing exports are None, or missing fr
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
+from operator import itemgetter
 from typing import NamedTuple
 
 from routing.cases import server_facts
@@ -32,7 +32,9 @@ _KEPT = (
     *server_facts.TELLS,
 )
 _ALGORITHMS = frozenset(["NONE", "RC4", "AES"])
-_ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d", re.ASCII).match
+_TO_SECONDS = len("2026-01-01 00:00:00")
+# The export of a log goes back as far. SQL Server's own files go back to its start.
+_LOGGED_TIME = timedelta(days=7)
 
 
 class WaitingKey(NamedTuple):
@@ -501,11 +503,14 @@ class ServerEvidence:
 
 
 def _order_log(dated: Sequence[tuple[str, str]]) -> Sequence[str]:
-    """Return dated lines, the newest first. SQL Server's own files end with it."""
-    # Other dates cannot be compared as texts.
-    if all(_ISO_TIME(date) for date, _ in dated):
-        dated = sorted(dated, key=lambda entry: entry[0].replace(" ", "T"), reverse=True)
-    return [line for _, line in dated]
+    """Return the dated lines of the last seven days, the newest first. SQL Server's own files end with it."""
+    try:
+        timed = [(datetime.fromisoformat(date[:_TO_SECONDS]), date, line) for date, line in dated]
+    except ValueError:
+        # Dates in the form of a language cannot be compared.
+        return [line for _, line in dated]
+    timed.sort(key=itemgetter(0, 1), reverse=True)
+    return [line for time, _, line in timed if time >= timed[0][0] - _LOGGED_TIME]
 
 
 NO_EVIDENCE = ServerEvidence()

@@ -10,6 +10,7 @@ import pytest
 
 from routing import cli
 from routing.advice.remedy import Confidence, Remedy, TroubleKind
+from routing.errors import InputError
 from routing.views.check.check_report import list_statements
 from routing.views.check.checking import check
 from tests.check_texts import print_check
@@ -2289,6 +2290,14 @@ def test_the_newest_line_of_an_error_log_counts(tmp_path: Path) -> None:
     assert "TO [L5];" in (remedy.statement or "")
 
 
+def test_old_entries_of_an_error_log_are_no_trouble(tmp_path: Path) -> None:
+    old = RAW_LOG.replace("2026-01-05", "2025-12-29")
+    newer = "2026-01-05 12:00:02.10 spid9s      Recovery is complete. This is an informational message only.\n"
+    (tmp_path / "ERRORLOG").write_text(f"{old}{newer}", encoding="utf-16")
+    with pytest.raises(InputError):
+        check([str(tmp_path)], instance="SHOP", exported_at=datetime(2026, 1, 5, 18, tzinfo=timezone.utc))
+
+
 def test_a_broker_of_two_holders_in_the_sending_instance(tmp_path: Path) -> None:
     databases = [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d")]
     databases += [database("Stock", "5c5c5c5c", 6), database("Other", "5d5d5d5d", 7, 0)]
@@ -2302,7 +2311,7 @@ def test_a_broker_of_two_holders_in_the_sending_instance(tmp_path: Path) -> None
 
 
 def test_statements_for_two_unknown_servers(tmp_path: Path) -> None:
-    refused = {
+    refused: dict[str, Any] = {
         "transmission_status": "Connection attempt failed with error: '10061(x)'.",
         "error_number": 9754,
     }
