@@ -16,12 +16,16 @@ _MASTER, _STARTED = "master", "STARTED"
 
 def find_in_servers(server: ServerEvidence, now: int, days: int) -> Iterator[LintFinding]:
     """Yield the findings at a time in microseconds. ``days`` defines how soon a certificate expires."""
-    for instance, endpoint in server.endpoints.items():
-        if endpoint.state not in (None, _STARTED):
-            yield finding("SBR052", (instance, None), endpoint.name, "its state is %s", endpoint.state)
+    yield from _endpoints(server)
     yield from _certificates(server, now, days)
     yield from _queues(server)
     yield from _owners(server)
+
+
+def _endpoints(server: ServerEvidence) -> Iterator[LintFinding]:
+    for instance, endpoint in server.endpoints.items():
+        if endpoint.state not in (None, _STARTED):
+            yield finding("SBR052", (instance, None), endpoint.name, "its state is %s", endpoint.state)
 
 
 def _certificates(server: ServerEvidence, now: int, days: int) -> Iterator[LintFinding]:

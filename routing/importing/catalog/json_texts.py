@@ -147,10 +147,7 @@ class JsonRows:
             if not _OBJECTS.isdisjoint(map(type, values)):
                 # ConvertTo-Json of Windows PowerShell writes NULL as an empty object.
                 columns[name] = tuple(None if cell == {} else cell for cell in values)
-                # FOR JSON AUTO writes the rows of a joined table as objects.
-                items = chain.from_iterable(cell if isinstance(cell, list) else [cell] for cell in values)
-                of_objects = dict.fromkeys(tuple(item) for item in items if isinstance(item, dict))
-                part.nested.setdefault(name, set()).update(*map(fold_columns, of_objects))
+                part.nested.setdefault(name, set()).update(*_nested_names(values))
         note_unnamed(part.rows, len(part.rows), columns)
         part.rows.add(numbers, columns, self._texts, is_plain=self._is_plain)
 
@@ -162,6 +159,20 @@ def _views(rows: Sequence[_Row], names: Mapping[str, str]) -> list[str | None]:
         return [None] * len(rows)
     cells = (row.get(written) for row in rows)
     return [cell.lower() if isinstance(cell, str) else None for cell in cells]
+
+
+def _nested_names(cells: tuple[object, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the names in the objects of a column, as FOR JSON AUTO writes a joined table."""
+    items = chain.from_iterable(cell if isinstance(cell, list) else [cell] for cell in cells)
+    yield from map(fold_columns, dict.fromkeys(tuple(item) for item in items if isinstance(item, dict)))
+
+
+def _by_lines(rows: JsonRows, lines: Lines) -> JsonRows:
+    """Read one value a line; a line that is not JSON counts as a value that is not an object."""
+    for start in range(0, len(lines), _AT_ONCE):
+        chunk = lines[start : start + _AT_ONCE]
+        rows.add([number for number, _ in chunk], _values_of([line for _, line in chunk]))
+    return rows
 
 
 def _values_of(lines: Sequence[str]) -> list[object]:
@@ -374,18 +385,11 @@ def _is_nothing(lines: Lines) -> bool:
 
 
 def _rows_of(new_rows: Callable[[], JsonRows], lines: Lines) -> JsonRows:
-    """Return the values of numbered lines: by lines where each is a value, else all of them as one text.
-
-    A line that is not JSON counts as a value that is not an object.
-    """
+    """Return the values of numbered lines: by lines where each is a value, else all of them as one text."""
     first = value_of(lines[0][1]) if lines and lines[0][1].lstrip().startswith("{") else None
     if not isinstance(first, (dict, ClashingObject)) or unwrapped(first) is not None:
         whole = _whole(new_rows(), "\n".join(line for _, line in lines))
         whole = _whole(new_rows(), joined(lines)) if whole is None else whole
         if whole is not None:
             return whole
-    rows = new_rows()
-    for start in range(0, len(lines), _AT_ONCE):
-        chunk = lines[start : start + _AT_ONCE]
-        rows.add([number for number, _ in chunk], _values_of([line for _, line in chunk]))
-    return rows
+    return _by_lines(new_rows(), lines)

@@ -341,8 +341,7 @@ class CallRunner:
             key = self._key_of(parts)
             yield key
             for other in list(self._run.procedures):
-                number = other[2].removeprefix(f"{key[2]};")
-                if other[:2] == key[:2] and number != other[2] and number.isdecimal():
+                if other != key and other[:2] == key[:2] and tree.is_of_group(other[2], key[2]):
                     yield other
 
     def name_uncalled(self) -> None:

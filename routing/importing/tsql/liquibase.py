@@ -27,8 +27,10 @@ _INCLUDE = re.compile(r"\s*:r\s", re.IGNORECASE)
 _OURS = frozenset(["mssql", "all"])
 _SELECTORS = ("context", "contextfilter", "labels")
 _PARTS = frozenset(["CASE"])
-# The second is a delimiter only on a line of its own.
-_STATEMENT_END, _SLASH = _DEFAULT = (";", "/")
+_STATEMENT_END = ";"
+# A delimiter only on a line of its own.
+_SLASH = "/"
+_DEFAULT = (_STATEMENT_END, _SLASH)
 _WITHIN_WORD = re.compile(r"(?<=\w)\w")
 _USUAL = frozenset([_STATEMENT_END, "go"])
 

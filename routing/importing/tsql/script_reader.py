@@ -124,7 +124,8 @@ def apply_script(
     Statements for which ``leaves_out`` returns True change nothing.
     """
     run = _run_script(script, ScriptRun(script.first_database, state, leaves_out, script.instance))
-    assert run.holdings is not None  # the state of the run
+    if run.holdings is None:
+        raise TypeError("a script is applied to a state")
     return AppliedScript(
         run.holdings.state(),
         _problems_of(run, script.file, with_effects=True),

@@ -311,6 +311,11 @@ def read_number(cursor: LexemeCursor) -> str:
     return "" if number == "1" else f";{number}"
 
 
+def is_of_group(name: str, group: str) -> bool:
+    """Return whether a procedure is of this name, with any number."""
+    return name == group or (name.startswith(f"{group};") and name[len(group) + 1 :].isdecimal())
+
+
 def key_of(parts: list[str] | tuple[str, ...]) -> tuple[str, str]:
     """Return schema and name, in lower case, of a name in parts."""
     schema = parts[-2] if len(parts) > 1 and parts[-2] else DEFAULT_SCHEMA
