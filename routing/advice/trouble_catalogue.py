@@ -204,10 +204,9 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     StatusTrouble.CONNECTION_FORBIDDEN: _entry(
         "The operating system of the sending server forbids SQL Server this connection, before anything leaves the"
         " server.",
-        "Let sqlservr.exe connect to the address: look for outbound rules of the firewall, for a virus scanner,"
-        " and on Linux for SELinux.",
-        "For 10024, 10048 and 10055 look for a program with thousands of connections (netstat -ano).",
-        "Leave the route and the other server unchanged.",
+        "Let sqlservr.exe connect: look at outbound firewall rules, the virus scanner, and SELinux on Linux.",
+        "For 10024, 10048 and 10055 find a program with thousands of connections (netstat -ano).",
+        "Leave the route unchanged.",
     ),
     StatusTrouble.CONNECTION_REPLACED: _entry(
         "Two connections to the same instance met, and SQL Server closed one.",
