@@ -79,7 +79,7 @@ def find_client(*services: str | None) -> LibraryClient | None:
 
 
 def drop_first(client: LibraryClient) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
-    """Return the actions if the service of a client is gone, and what to drop before its dialogs end."""
+    """Return the actions for a client whose service is gone, and the statement to run before its dialogs end."""
     if client.library == _NOTIFICATIONS:
         return (CLIENT_ACTION,), ()
     return _ACTIONS[client.library], tuple(_drop(client, None))[:1]

@@ -137,11 +137,13 @@ def mend_connection(status: ReportedStatus) -> Remedy:
     return Remedy(status.place, _at(status), actions, confidence=Confidence.LIKELY)
 
 
-def _find_published_port(status: ReportedStatus) -> Remedy | None:
-    """Advise on a route to a service in a container, whose host publishes its port: no export has that one."""
+def _lead_to_published_port(status: ReportedStatus) -> Remedy | None:
+    """Advise on a route to a service in a container. No export has the port that its host publishes."""
     peer = status.find_peer_name() or server_remedies.find_holder(status)
     if status.address is None or peer is None or not is_container(text.machine_of(peer)):
         return None
+    if status.has_no_endpoint(peer):
+        return new_endpoint(RemedyPlace(peer, MASTER), f"{named(peer)} has no endpoint.", _NEW_ENDPOINT)
     endpoint, machine, host = status.server.endpoint(peer), text.machine_of(peer), text.host(status.address)
     port = "<port>" if endpoint is None or endpoint.port is None else endpoint.port
     cause = (
@@ -152,8 +154,6 @@ def _find_published_port(status: ReportedStatus) -> Remedy | None:
         f"On the host, look which port it publishes: docker port {machine} {port}.",
         f"Correct route {named(status.route)} if it has another one. Without one, publish the endpoint's port.",
     )
-    if status.has_no_endpoint(peer):
-        return new_endpoint(RemedyPlace(peer, MASTER), f"{named(peer)} has no endpoint.", _NEW_ENDPOINT)
     clause = statements.lead_to(None if is_container(host) else host, None)
     return server_remedies.start_endpoint(status.server, peer, status.entry.cause) or correct_route(
         status.route_place, status.route, clause, cause, *actions, is_open=True
@@ -240,7 +240,7 @@ def correct_connection(status: ReportedStatus) -> Remedy | None:
         or server_remedies.correct_listener(status)
         or server_remedies.follow_primary(status)
         or server_remedies.part_endpoints(status.on_route)
-        or _find_published_port(status)
+        or _lead_to_published_port(status)
         or _lead_to_neighbour(status)
         or correct_port(status)
         or server_remedies.lead_to_partner(status)
@@ -425,7 +425,7 @@ def _turn_on_named(status: ReportedStatus) -> list[str]:
 
 
 def enable_target_broker(status: ReportedStatus) -> Remedy:
-    """Return ENABLE_BROKER of the target's database, or of the only one with the service whose broker is off."""
+    """Return ENABLE_BROKER for the target's database. If several have the service, one of these must be off."""
     place = status.find_target()
     if place is not None and place.database is None:
         holders = status.list_holders(status.estate.find_instance(place.instance))

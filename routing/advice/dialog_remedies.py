@@ -30,7 +30,6 @@ _RENEW_THERE = (
 )
 _PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
 _OTHER_KEY, _OTHER_LENGTH = (11230,), (9734, 9735)
-_SHARE = "Then give its public part to the other side."
 _DBO, _DROPPED_USER = 1, (9728, 9730, 9768)
 _ALTERED: Mapping[int, tuple[str, str, str]] = {
     9733: (
@@ -120,7 +119,7 @@ def _compare_keys(status: ReportedStatus) -> Remedy | None:
     cause = "The key of the certificate of the dialog's user has a length that Windows cannot use."
     actions = (
         "Create a certificate with another key, such as one of 2048 bits, on the side that owns it.",
-        _SHARE,
+        "Then give its public part to the other side.",
     )
     return to_fill_in(status.place, cause, actions, LIST_CERTIFICATES, _CREATE.format("[<user>]"))
 

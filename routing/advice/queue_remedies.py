@@ -73,8 +73,12 @@ def turn_on(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, serv
 
 
 def start_mail(place: RemedyPlace, queue: str) -> tuple[str, ...]:
-    """Return the statement that starts Database Mail, if a queue is one of its own."""
-    return (_START_MAIL,) if place.database == MSDB and queue in _OF_MAIL else ()
+    """Return the statement that starts Database Mail if the queue belongs to it, else none."""
+    return (_START_MAIL,) if _is_of_mail(place, queue) else ()
+
+
+def _is_of_mail(place: RemedyPlace, queue: str) -> bool:
+    return place.database == MSDB and queue in _OF_MAIL
 
 
 def _alter(queue: QueueFacts, options: str) -> str | None:
@@ -86,7 +90,7 @@ def read_queue(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts) -
     """Return the remedy for a queue that holds messages and that nobody reads."""
     if queue.messages == 0 or queue.waiting:
         return None
-    is_mail = bool(start_mail(target, queue.name))
+    is_mail = _is_of_mail(target, queue.name)
     facts = server.database(*target)
     if (is_mail or queue.activation) and facts is not None and facts.is_broker_on is False:
         # The broker is a trouble of its own, and then no queue starts its procedure.

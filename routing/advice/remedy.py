@@ -1,4 +1,4 @@
-"""Define remedies, with cause, actions, T-SQL, place, risk and confidence. Define troubles that need a remedy."""
+"""Define remedies and the troubles that need one. A remedy has statements with their place and risk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advise on the permission SEND in the target's database, for the user who sends."""
+"""Advise on the permissions that a sender needs in the target's database."""
 
 from __future__ import annotations
 

@@ -488,7 +488,7 @@ def leave_replica(use: UsedRoute, reached: str) -> Remedy | None:
 def _lead_to_listener(
     use: UsedRoute, reached: RemedyPlace, listener: str | None = None, port: int | None = None
 ) -> Remedy:
-    """Advise to lead a route past a secondary replica to the listener of its group, whose name may be unknown."""
+    """Advise to lead a route to the listener of an availability group. Its name may be unknown."""
     database = "" if reached.database is None else f"{named(reached.database)} of "
     route = "The route" if use.route is None else f"Route {named(use.route)}"
     cause = (

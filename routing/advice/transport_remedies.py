@@ -129,8 +129,8 @@ def _find_numbered(server: ServerEvidence, instance: str) -> Iterator[EstateTrou
     for number in reported:
         lines = texts.get(number, by_number[number])
         owned = {line: _find_owned(server, instance, line) for line in dict.fromkeys(lines)}
-        found = (((find_trouble(number, line), owned[line]), line) for line in lines)
-        for (trouble, database), alike in group_pairs(found).items():
+        troubles = (((find_trouble(number, line), owned[line]), line) for line in lines)
+        for (trouble, database), alike in group_pairs(troubles).items():
             if trouble is not None and trouble not in PASSING_TROUBLES:
                 yield _report_number(server, RemedyPlace(instance, database), number, trouble, alike)
 
@@ -143,8 +143,8 @@ def _find_owned(server: ServerEvidence, instance: str, line: str) -> str | None:
     shown = [
         facts for facts in databases if f"'{facts.name}'" in line or (is_of_account and facts.is_owner_in(line))
     ]
-    found = shown or [facts for facts in databases if facts.has_lost_owner and not is_of_account]
-    return found[0].name if len(found) == 1 else None
+    candidates = shown or [facts for facts in databases if facts.has_lost_owner and not is_of_account]
+    return candidates[0].name if len(candidates) == 1 else None
 
 
 def _report_number(

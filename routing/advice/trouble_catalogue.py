@@ -116,7 +116,7 @@ REASONS: Mapping[Reason, TroubleEntry] = {
         risk=ENABLE_RISK,
     ),
     Reason.SCOPE_BROKER_DISABLED: _entry(
-        "The broker of the database whose routes are searched is off.",
+        "The broker is off in the database whose routes are searched.",
         "Run ALTER DATABASE … SET ENABLE_BROKER for that database.",
         risk=ENABLE_RISK,
     ),
@@ -130,7 +130,7 @@ REASONS: Mapping[Reason, TroubleEntry] = {
     ),
     Reason.ROUTING_LOOP: _entry(
         "A route leads back to the instance that the message comes from.",
-        "Use LOCAL if the service is in this instance; otherwise correct the address.",
+        "Use LOCAL if the service is in this instance. Otherwise correct the address.",
     ),
     Reason.DIALOG_EXPIRED: _LIFETIME_OVER,
 }

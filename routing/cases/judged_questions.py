@@ -269,9 +269,9 @@ class RemedyFacts:
         """
         alike = _find_alike(tables["services"].values["name"], services)
         named = tables["instances"].rows("instance_name", "addresses")
-        own = {name: [address for address in addresses or () if address] for name, addresses in named}
+        known_addresses = {name: [address for address in addresses or () if address] for name, addresses in named}
         instances = instances_of({**tables, "services": tables["services"].naming("name", alike)})
-        addresses = EstateAddresses(own, list_route_addresses(instances))
+        addresses = EstateAddresses(known_addresses, list_route_addresses(instances))
         return cls(instances, addresses, frozenset(services_in_use))
 
 

@@ -111,6 +111,11 @@ _VALUE = rf"""["']?[ \t]*[:=][ \t]*(?:"([^"\n]*)"|'([^'\n]*)'|({_BARE}))"""
 _INCLUDED = re.compile(rf"\b(?:file|path){_VALUE}", re.IGNORECASE)
 _SELECTOR = re.compile(rf"\b(context(?:Filter)?|labels|dbms|ignore|endDelimiter){_VALUE}")
 
+_DELIMITER = "endDelimiter"
+_NO_CONDITIONS = ("ignore", "dbms", _DELIMITER)
+_NOWHERE = PurePosixPath("/")
+"""Stands for an included file that is not in the folder."""
+
 
 @dataclass
 class Changelogs:
@@ -126,10 +131,6 @@ class Changelogs:
     left_out: list[PurePosixPath] = field(default_factory=list)
 
 
-_DELIMITER = "endDelimiter"
-_NO_CONDITIONS = ("ignore", "dbms", _DELIMITER)
-_NOWHERE = PurePosixPath("/")
-"""Stands for an included file that is not in the folder."""
 _Included = tuple[PurePosixPath, Mapping[str, str]]
 """A file or folder that a changelog includes, with the values of what selects it."""
 

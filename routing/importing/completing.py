@@ -84,10 +84,10 @@ def _complete(opener: TableOpener, config: Config, unfinished: UnfinishedImport)
         changes = {key: _decode(store, unfinished, key) for key in unfinished.table_keys}
     except (UnfitError, ContractError) as error:
         raise unfit_journal(begun_at(unfinished.started_at), str(error)) from error
-    own = changes.get(_IMPORTS, TableChanges())
-    own_values = {_values(row) for row in [*own.put, *own.remove]}
+    recorded = changes.get(_IMPORTS, TableChanges())
+    own_values = {_values(row) for row in [*recorded.put, *recorded.remove]}
     others = [row for row in store.rows(_IMPORTS) if _values(row) not in own_values]
-    if later := import_order.find_later(others, own.put):
+    if later := import_order.find_later(others, recorded.put):
         raise unfit_journal(begun_at(unfinished.started_at), join_bounded(later, "part"))
     stored_tables.make_ready(store)
     other_imports = [row for row in store.rows(JOURNAL) if row["import_id"] != unfinished.import_id]

@@ -151,7 +151,7 @@ class PathNumbers:
         if waiting is not None:
             yield waiting
 
-    def kept(self, message: KeptMessage, *, in_msdb: bool = False) -> pyarrow.Array:
+    def find_kept(self, message: KeptMessage, *, in_msdb: bool = False) -> pyarrow.Array:
         """Return for each scope the path of messages that their own instance keeps or drops."""
         import pyarrow
 
@@ -186,8 +186,8 @@ class PathFinder:
         numbers = paths.find(keyed, pc.if_else(is_known, senders, _NOBODY))
         if requested is not None:
             in_scope, in_msdb = requested
-            numbers = pc.if_else(in_msdb, paths.kept(REQUESTED, in_msdb=True).take(keyed.scopes), numbers)
-            numbers = pc.if_else(in_scope, paths.kept(REQUESTED).take(keyed.scopes), numbers)
+            numbers = pc.if_else(in_msdb, paths.find_kept(REQUESTED, in_msdb=True).take(keyed.scopes), numbers)
+            numbers = pc.if_else(in_scope, paths.find_kept(REQUESTED).take(keyed.scopes), numbers)
         if keyed.is_expired is not None:
-            numbers = pc.if_else(keyed.is_expired, paths.kept(EXPIRED).take(keyed.scopes), numbers)
+            numbers = pc.if_else(keyed.is_expired, paths.find_kept(EXPIRED).take(keyed.scopes), numbers)
         return numbers

@@ -149,13 +149,13 @@ def find_caption(line: str) -> ConnectionMark | None:
     if (database := _find_database(line)) is not None:
         return database
     words = [word.strip(_AROUND_WORD) for word in _TAGS.sub(" ", line).split()]
-    own = frozenset(
+    candidates = frozenset(
         # There a word counts as one in capitals.
         word.upper() if is_introduction and _PLACED.fullmatch(f"{earlier} {before} {word}") else word
         for earlier, before, word in zip(["", "", *words], ["", *words], words, strict=False)
         if _is_name(word) and before.lower() not in _TOWARDS and not _is_subject(word.lower())
     )
-    return ConnectionMark(_INTRODUCTION if is_introduction else _SENTENCE, own) if own else None
+    return ConnectionMark(_INTRODUCTION if is_introduction else _SENTENCE, candidates) if candidates else None
 
 
 def _names_in(title: str, *, is_heading: bool) -> frozenset[str]:
@@ -173,8 +173,8 @@ def _names_in(title: str, *, is_heading: bool) -> frozenset[str]:
     if len(names) > 1 + (is_heading and "" in words) or not (is_bare or (is_of_subject and is_linked)):
         return frozenset()
     # A server may have its domain or a database behind it, as in HUB.Shop.
-    own = [name for name in names if _is_name(name)]
-    return frozenset(own).union(name.partition(".")[0] for name in own if not name[0].isdigit())
+    valid = [name for name in names if _is_name(name)]
+    return frozenset(valid).union(name.partition(".")[0] for name in valid if not name[0].isdigit())
 
 
 def connect(marks: ServerMarks, mark: ConnectionMark) -> ServerMarks:

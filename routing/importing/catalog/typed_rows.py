@@ -340,8 +340,8 @@ def export_of(
     known_names = _known_names(sets, stand_ins_of) if is_titled else KnownNames.of((), ())
     for file, parts in groupby(sets, key=lambda part: part.file):
         of_file = list(parts)
-        own = stand_ins_of(of_file[0])
-        own_names = KnownNames.of([own.instance_name], [own.database_name])
+        stand_ins = stand_ins_of(of_file[0])
+        own_names = KnownNames.of([stand_ins.instance_name], [stand_ins.database_name])
         refuse_several([(part.view, part.rows) for part in of_file], own_names, known_names)
         file_times = times if times.form is not None else _find_times(of_file, file, times, export.notes)
         for part in of_file:

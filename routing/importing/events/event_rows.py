@@ -172,9 +172,9 @@ def read_event(event: ParsedEvent, instance: str) -> ReadEvent | None:
     source = SOURCES.get(event.name)
     if source is None:
         return None
-    told = ("acknowledgement_type", "event_subclass", "eventsubclass")
+    fields = ("acknowledgement_type", "event_subclass", "eventsubclass")
     # A sent acknowledgement does not concern the own dialog.
-    if source == ACKNOWLEDGEMENT and any("sent" in word for word in _words(event, *told)):
+    if source == ACKNOWLEDGEMENT and any("sent" in word for word in _words(event, *fields)):
         return None
     row = _common(event, instance, source)
     if source == ACKNOWLEDGEMENT:
