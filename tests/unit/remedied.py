@@ -62,7 +62,7 @@ def server(
         tuple(routes),
         tuple(ServiceState(database, name) for database, name in services),
         tuple(DatabaseState(name, broker, is_on) for name, (broker, is_on) in databases.items()),
-        EndpointState("Broker", 4022, forwards),
+        EndpointState("Broker", forwards),
     )
 
 

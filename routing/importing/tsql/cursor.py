@@ -156,6 +156,13 @@ class LexemeCursor:
             raise UnparsedError(f"the {noun} is longer than {NAME_LENGTH} characters", _NAME_TOO_LONG)
         return value
 
+    def skip_owner(self) -> bool:
+        """Move past AUTHORIZATION and a name, if they come next."""
+        has_owner = self.take("AUTHORIZATION")
+        if has_owner:
+            self.name("owner name")
+        return has_owner
+
     def string(self, noun: str) -> str:
         """Return a string literal. Text in double quotes counts too, because no name is possible here."""
         if self.at("<"):

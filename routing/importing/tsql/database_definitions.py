@@ -237,9 +237,9 @@ def _read_endpoint(cursor: LexemeCursor, name: str) -> AlterEndpoint:
     while not (cursor.at_end or cursor.at(";") or cursor.peek().upper in STARTERS or cursor.at_label):
         if cursor.position > start and cursor.peek(1).upper in _JOINED:
             cursor.take(",")
-        if cursor.take("AUTHORIZATION"):
-            cursor.name("owner name")
-        elif cursor.at("STATE"):
+        if cursor.skip_owner():
+            continue
+        if cursor.at("STATE"):
             definitions.take_option(cursor, given)
             options = replace(options, state=_one_of(cursor, _ENDPOINT_STATES))
         elif cursor.at("AFFINITY"):

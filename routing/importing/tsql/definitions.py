@@ -29,10 +29,10 @@ _OPTIONS = (*statements.LONGEST_TEXTS, _LIFETIME)
 def create_route(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:
     """Read CREATE ROUTE name [AUTHORIZATION owner] WITH options in any order, and check it."""
     name = cursor.name("route name")
-    owner = _owner(cursor)
+    cursor.skip_owner()
     options = _route_options(cursor, scripted_at)
     statements.check_route(options.service_name, options.broker_instance, options.address, options.mirror_address)
-    return [statements.CreateRoute(name=name, owner=owner, options=options)]
+    return [statements.CreateRoute(name=name, options=options)]
 
 
 def alter_route(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:
@@ -45,13 +45,13 @@ def alter_route(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptState
 def create_service(cursor: LexemeCursor, scripted_at: datetime) -> list[ScriptStatement]:
     """Read CREATE SERVICE name [AUTHORIZATION owner] ON QUEUE queue [(contracts)]."""
     name = cursor.name("service name")
-    owner = _owner(cursor)
+    cursor.skip_owner()
     cursor.expect("ON", "QUEUE")
     _skip_object_name(cursor)
     if cursor.at("("):
         cursor.group()
     cursor.end_of_statement()
-    return [statements.CreateService(name=name, owner=owner)]
+    return [statements.CreateService(name=name)]
 
 
 def drop(
@@ -68,10 +68,6 @@ def drop(
         return [kind(name=name)]
 
     return read
-
-
-def _owner(cursor: LexemeCursor) -> str | None:
-    return cursor.name("owner name") if cursor.take("AUTHORIZATION") else None
 
 
 def _skip_object_name(cursor: LexemeCursor) -> None:

@@ -46,10 +46,9 @@ class DatabaseState:
 
 @dataclass(frozen=True)
 class EndpointState:
-    """The instance's SERVICE_BROKER endpoint. Its name and port are None if they are unknown."""
+    """The instance's SERVICE_BROKER endpoint. Its name is None if it is unknown."""
 
     name: str | None = None
-    listener_port: int | None = None
     is_message_forwarding_enabled: bool = False
 
 

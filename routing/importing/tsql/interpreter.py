@@ -246,7 +246,6 @@ class ScriptInterpreter:
         if statement.name == "":
             raise UntoldError("the database in use is not known")
         if run.leaves_out(statement):
-            run.left_out.append(statement)
             return
         rival = run.rivals.get(statement.key)
         if rival is not None:

@@ -46,21 +46,18 @@ class ReadScript:
     """A script after reading.
 
     ``statements`` are those that may run, in order, without knowledge of an instance. ``problems`` are unknown
-    parts and statements that SQL Server always refuses, in the order of `in_order`. ``encoding`` is None for a
-    given text. ``first_database`` is in use at the beginning, ``database`` at the end. ``statement_count`` counts
-    all recognised T-SQL statements. ``rivals`` are statements of changesets that define the same object, with the
-    reason. ``servers`` are the names in ``:connect``. ``content_digest`` is the SHA-256 of the text with all files
-    of ``:r``, the first database and the variables of ``-v``. ``own_time`` is the time of the file, if
-    ``scripted_at`` is later. ``parts`` are the batches and the problems between them. ``guesses`` are sentences on
-    files with a guessed encoding.
+    parts and statements that SQL Server always refuses, in the order of `in_order`. ``first_database`` is in use
+    at the beginning. ``statement_count`` counts all recognised T-SQL statements. ``rivals`` are statements of
+    changesets that define the same object, with the reason. ``servers`` are the names in ``:connect``.
+    ``content_digest`` is the SHA-256 of the text with all files of ``:r``, the first database and the variables of
+    ``-v``. ``own_time`` is the time of the file, if ``scripted_at`` is later. ``parts`` are the batches and the
+    problems between them. ``guesses`` are sentences on files with a guessed encoding.
     """
 
     file: str
     scripted_at: datetime
     statements: tuple[ScriptStatement, ...] = ()
     problems: tuple[StatementProblem, ...] = ()
-    encoding: str | None = None
-    database: str | None = None
     statement_count: int = 0
     servers: tuple[str, ...] = ()
     content_digest: str = ""
@@ -81,15 +78,14 @@ class ReadScript:
 class AppliedScript:
     """The state after a script, and the fate of its statements.
 
-    ``statements`` were applied. The IF of those in ``passed_over`` was false. The caller excluded those in
-    ``left_out``. A ``counted`` problem is a remark on an applied statement.
+    ``statements`` were applied. The IF of those in ``passed_over`` was false. A ``counted`` problem is a remark on
+    an applied statement.
     """
 
     state: InstanceState
     problems: tuple[StatementProblem, ...] = ()
     statements: tuple[ScriptStatement, ...] = ()
     passed_over: tuple[ScriptStatement, ...] = ()
-    left_out: tuple[ScriptStatement, ...] = ()
 
     @property
     def refused(self) -> int:
@@ -108,7 +104,6 @@ def _with_statements(script: ReadScript) -> ReadScript:
         script,
         statements=tuple(effect.statement for effect in run.effects),
         problems=_problems_of(run, script.file, with_effects=False),
-        database=run.connection.database,
     )
 
 
@@ -131,7 +126,6 @@ def apply_script(
         _problems_of(run, script.file, with_effects=True),
         tuple(effect.statement for effect in run.effects),
         tuple(run.passed_over),
-        tuple(run.left_out),
     )
 
 
@@ -371,7 +365,7 @@ def read_file(
     if opened.unreadable:
         why = f"{opened.unreadable} of its characters cannot be read in {opened.encoding}"
         problems = (StatementProblem(str(path), 1, why, counted=True), *problems)
-    return replace(script, problems=problems, encoding=opened.encoding, guesses=tuple(dict.fromkeys(guesses)))
+    return replace(script, problems=problems, guesses=tuple(dict.fromkeys(guesses)))
 
 
 @dataclass(frozen=True)

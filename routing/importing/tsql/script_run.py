@@ -119,7 +119,6 @@ class ScriptRun:
         self.problems: list[StatementProblem] = []
         self.effects: list[StatementEffect] = []
         self.passed_over: list[ScriptStatement] = []
-        self.left_out: list[ScriptStatement] = []
         self.procedures: dict[ProcedureKey, StoredProcedure | None] = {}
         self.created: list[StoredProcedure] = []
         self.called: set[int] = set()

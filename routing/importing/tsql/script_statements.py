@@ -120,7 +120,6 @@ StatementKey = tuple[str, int, str]
 class CreateRoute(ScriptStatement):
     """CREATE ROUTE. Its options have passed SQL Server's checks."""
 
-    owner: str | None = None
     options: RouteOptions = field(default_factory=RouteOptions)
     words = "CREATE ROUTE"
 
@@ -144,7 +143,6 @@ class DropRoute(ScriptStatement):
 class CreateService(ScriptStatement):
     """CREATE SERVICE."""
 
-    owner: str | None = None
     words = "CREATE SERVICE"
 
 

@@ -104,7 +104,7 @@ def _create_endpoint(holdings: NamedRows, statement: statements.CreateEndpoint) 
         which = "which forwards messages" if endpoint.name is None else quote(endpoint.name)
         raise RefusalError(f"the instance already has a SERVICE_BROKER endpoint, {which}", _SECOND)
     forwards = bool(statement.is_message_forwarding_enabled)
-    holdings.endpoint = EndpointState(statement.name, statement.listener_port, forwards)
+    holdings.endpoint = EndpointState(statement.name, forwards)
     return None if statement.state == "STARTED" else f"it becomes {statement.state}; {_NO_TABLE}"
 
 
@@ -120,10 +120,9 @@ def _alter_endpoint(holdings: NamedRows, statement: statements.AlterEndpoint) ->
         if statement.listener_port is None:
             return remark
         raise UntoldError(_WHICH_ENDPOINT)
-    port, forwarding = statement.listener_port, statement.is_message_forwarding_enabled
+    forwarding = statement.is_message_forwarding_enabled
     holdings.endpoint = EndpointState(
         endpoint.name or statement.name,
-        endpoint.listener_port if port is None else port,
         endpoint.is_message_forwarding_enabled if forwarding is None else forwarding,
     )
     return remark

@@ -264,7 +264,8 @@ class StatementParser:
     def _call(self, start: int) -> tree.ScriptNode:
         """Read a procedure with its arguments, after EXEC or first in a batch."""
         cursor, variable = self._cursor, None
-        result = _read_assigned(cursor)
+        # The variable of its return value.
+        _read_assigned(cursor)
         parts: list[str] = []
         if cursor.peek().text.startswith("@"):
             variable = cursor.next()
@@ -285,7 +286,6 @@ class StatementParser:
             words=self._words_since(start),
             parts=tuple(parts),
             variable=variable,
-            result=result,
             arguments=tuple(arguments),
         )
 

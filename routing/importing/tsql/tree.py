@@ -209,14 +209,10 @@ def bind(arguments: Sequence[CallArgument], names: Sequence[str]) -> dict[str, W
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallNode(ScriptNode):
-    """EXEC of a procedure with a name of up to four ``parts``, or in a ``variable``.
-
-    ``result`` is the variable of its return value.
-    """
+    """EXEC of a procedure with a name of up to four ``parts``, or in a ``variable``."""
 
     parts: tuple[str, ...]
     variable: Lexeme | None
-    result: str | None
     arguments: tuple[CallArgument, ...]
 
 

@@ -67,7 +67,7 @@ def test_a_project_of_the_old_style_is_read(tmp_path: Path) -> None:
     assert "'None' has no value" in script.problems[0].why
     given = read_file(path, scripted_at=NOW, variables={"PEER": "x:1"}, database="Other")
     assert set(addresses(given)) == {"TCP://x:1"}
-    assert given.database == "Shop"
+    assert given.first_database == "Shop"
 
 
 def test_conditions_are_noted_and_names_of_items_evaluated(tmp_path: Path) -> None:

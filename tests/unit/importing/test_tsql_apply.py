@@ -35,7 +35,7 @@ STATE = InstanceState(
     ),
     services=(ServiceState("Shop", "//shop"),),
     databases=(DatabaseState("Shop", GUID), DatabaseState("msdb", GUID, is_broker_enabled=False)),
-    endpoint=EndpointState("broker", 4022),
+    endpoint=EndpointState("broker"),
 )
 
 
@@ -260,7 +260,7 @@ def test_statements_change_the_endpoint(run: Run) -> None:
         """ALTER ENDPOINT BROKER FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED)
            ALTER ENDPOINT broker AS TCP (LISTENER_PORT = 4023)"""
     )
-    assert result.state.endpoint == EndpointState("broker", 4023, is_message_forwarding_enabled=True)
+    assert result.state.endpoint == EndpointState("broker", is_message_forwarding_enabled=True)
     result = run(
         """DROP ENDPOINT broker
            CREATE ENDPOINT mirror AS TCP (LISTENER_PORT = 5022) FOR DATABASE_MIRRORING ()
@@ -268,13 +268,13 @@ def test_statements_change_the_endpoint(run: Run) -> None:
            CREATE ENDPOINT e AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER ()
            ALTER ENDPOINT mirror AS TCP (LISTENER_PORT = 5023) DROP ENDPOINT web"""
     )
-    assert result.state.endpoint == EndpointState("e", 4023)
+    assert result.state.endpoint == EndpointState("e")
     assert result.state.other_endpoints == {"mirror"}
     assert [(problem.line, problem.counted) for problem in result.problems] == [(4, True)]
 
 
 def test_an_endpoint_whose_name_is_not_known(run: Run) -> None:
-    unnamed = InstanceState(endpoint=EndpointState(None, 4022))
+    unnamed = InstanceState(endpoint=EndpointState(is_message_forwarding_enabled=True))
     result = run(
         """ALTER ENDPOINT a STATE = STARTED
            ALTER ENDPOINT a AS TCP (LISTENER_PORT = 4023)
@@ -283,9 +283,10 @@ def test_an_endpoint_whose_name_is_not_known(run: Run) -> None:
         unnamed,
     )
     assert [(problem.line, problem.counted) for problem in result.problems] == [(1, True), (2, False), (3, False)]
-    assert result.state.endpoint == EndpointState("a", 4022, is_message_forwarding_enabled=True)
-    result = run("CREATE ENDPOINT b AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER ()", unnamed)
-    assert result.state.endpoint == EndpointState("b", 4023)
+    assert result.state.endpoint == EndpointState("a", is_message_forwarding_enabled=True)
+    created = "CREATE ENDPOINT b AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER ()"
+    result = run(created, InstanceState(endpoint=EndpointState()))
+    assert result.state.endpoint == EndpointState("b")
     guarded = "IF EXISTS (SELECT * FROM sys.service_broker_endpoints WHERE name = 'a') DROP ENDPOINT a"
     result = run(guarded, InstanceState(endpoint=EndpointState()))
     assert [problem.counted for problem in result.problems] == [True, True]
@@ -324,8 +325,8 @@ def test_statements_under_a_false_condition_are_skipped(run: Run, text: str, pas
     ("endpoint", "asked", "is_made", "doubts"),
     [
         (None, "", True, 0),
-        (EndpointState("broker", 4023), "", False, 0),
-        (EndpointState("broker", 4023), " WHERE name = 'BROKER'", False, 0),
+        (EndpointState("broker"), "", False, 0),
+        (EndpointState("broker"), " WHERE name = 'BROKER'", False, 0),
         # One that forwards is there, whatever its name, which no table holds.
         (EndpointState(is_message_forwarding_enabled=True), "", False, 0),
         (EndpointState(), "", True, 1),
@@ -337,7 +338,7 @@ def test_statements_show_whether_an_endpoint_exists(
     create = "CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 4024) FOR SERVICE_BROKER ()"
     text = f"IF NOT EXISTS (SELECT * FROM sys.service_broker_endpoints{asked}) {create}"
     result = run(text, InstanceState(endpoint=endpoint))
-    assert result.state.endpoint == (EndpointState("e", 4024) if is_made else endpoint)
+    assert result.state.endpoint == (EndpointState("e") if is_made else endpoint)
     assert [problem.counted for problem in result.problems] == [True] * doubts
 
 

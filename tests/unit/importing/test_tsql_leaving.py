@@ -165,7 +165,7 @@ def test_an_unknown_condition_is_named(read: ReadText) -> None:
             CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER ()"""
     )
     applied = apply_script(InstanceState(endpoint=EndpointState()), script)
-    assert applied.state.endpoint == EndpointState("e", None, True)
+    assert applied.state.endpoint == EndpointState("e", True)
     assert [found.line for found in applied.passed_over] == [2, 6]
     assert [(problem.line, problem.why) for problem in applied.problems] == [
         (4, "ALTER ENDPOINT 'e': it runs only if the endpoint 'e' exists, which is not known")

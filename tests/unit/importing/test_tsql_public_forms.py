@@ -423,7 +423,7 @@ def test_the_clauses_of_an_endpoint_have_either_order(read: ReadText, clauses: s
     script = read(f"CREATE ENDPOINT Broker\n{clauses}\nGO\n")
     assert script.problems == ()
     result = apply_script(InstanceState(), script)
-    assert result.state.endpoint == EndpointState("Broker", 4022, True)
+    assert result.state.endpoint == EndpointState("Broker", True)
     assert [problem.why.partition(";")[0] for problem in result.problems] == (
         [] if is_started else ["CREATE ENDPOINT 'Broker': it becomes STOPPED"]
     )

@@ -34,7 +34,6 @@ def test_all_options_in_any_order(read: ReadText) -> None:
             line=2,
             database="db",
             name="to stock] room",
-            owner='the "owner',
             options=RouteOptions(
                 service_name="//shop/it's stock",
                 broker_instance="{3e2a}",

@@ -140,7 +140,7 @@ def test_a_placeholder_is_replaced_in_code_strings_and_names(read: ReadText, for
     ]
     created = script.statements[0]
     assert isinstance(created, CreateRoute)
-    assert (created.owner, created.options.address) == ("h", "TCP://h:4022")
+    assert created.options.address == "TCP://h:4022"
     assert script.problems == ()
 
 
