@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import Flag, auto
 from functools import cached_property
 from itertools import chain
-from typing import NamedTuple
 
 from routing.cases.evidence import FileEvidence, Spot, SubjectKey, subject_key, weigh
 from routing.cases.exported_files import FileOptions, read_exports, say_unread
@@ -31,36 +31,29 @@ from routing.terms import ReadRow
 # Which findings depend on views that were not read: a missing export is never reported as a fault.
 
 
-class RequiredKnowledge(NamedTuple):
-    """The knowledge that a kind of finding requires, about its own place or other instances.
+class RequiredKnowledge(Flag):
+    """The knowledge that a kind of finding requires, about its own scope or instance, or about all instances."""
 
-    ``in_scope`` is ``own_place`` without the endpoint, ``in_instance`` the same for all databases of the instance.
-    """
-
-    own_place: bool = False
-    in_scope: bool = False
-    in_instance: bool = False
-    services_of_all: bool = False
-    endpoints_of_all: bool = False
-    of_paths: bool = False
+    ENDPOINT = auto()
+    SCOPE = auto()
+    INSTANCE = auto()
+    SERVICES_OF_ALL = auto()
+    ENDPOINTS_OF_ALL = auto()
+    PATHS = auto()
 
 
-_HERE = RequiredKnowledge(own_place=True)
-_IN_SCOPE = RequiredKnowledge(in_scope=True)
+_HERE = RequiredKnowledge.ENDPOINT | RequiredKnowledge.SCOPE
 # All other rules judge existing rows, whatever else is missing.
 _REQUIRED_BY_CODE: Mapping[str, RequiredKnowledge] = {
-    "SBR015": RequiredKnowledge(of_paths=True),
-    "SBR016": RequiredKnowledge(services_of_all=True),
-    "SBR018": _HERE,
-    "SBR020": RequiredKnowledge(own_place=True, services_of_all=True),
-    **dict.fromkeys(("SBR021", "SBR022", "SBR023", "SBR024", "SBR025", "SBR027", "SBR033", "SBR040"), _HERE),
-    "SBR026": RequiredKnowledge(of_paths=True),
-    "SBR032": RequiredKnowledge(endpoints_of_all=True),
-    "SBR041": RequiredKnowledge(of_paths=True),
-    "SBR043": RequiredKnowledge(of_paths=True),
-    "SBR044": _IN_SCOPE,
-    "SBR045": RequiredKnowledge(in_instance=True),
-    "SBR046": RequiredKnowledge(of_paths=True, services_of_all=True),
+    **dict.fromkeys(("SBR018", "SBR021", "SBR022", "SBR023", "SBR024", "SBR025"), _HERE),
+    **dict.fromkeys(("SBR027", "SBR033", "SBR040"), _HERE),
+    **dict.fromkeys(("SBR015", "SBR026", "SBR041", "SBR043"), RequiredKnowledge.PATHS),
+    "SBR016": RequiredKnowledge.SERVICES_OF_ALL,
+    "SBR020": _HERE | RequiredKnowledge.SERVICES_OF_ALL,
+    "SBR032": RequiredKnowledge.ENDPOINTS_OF_ALL,
+    "SBR044": RequiredKnowledge.SCOPE,
+    "SBR045": RequiredKnowledge.INSTANCE,
+    "SBR046": RequiredKnowledge.PATHS | RequiredKnowledge.SERVICES_OF_ALL,
 }
 _LOST_REQUESTS = "SBR043"
 
@@ -103,19 +96,19 @@ class FileKnowledge:
         return self._behind[place]
 
     def _find_gaps(self, rests: RequiredKnowledge, instance: str, database: str | None) -> Iterator[SharedGaps]:
-        if rests.own_place:
+        if RequiredKnowledge.ENDPOINT in rests:
             yield _set_of(self._knowledge.endpoint(instance))
-        if rests.own_place or rests.in_scope:
+        if RequiredKnowledge.SCOPE in rests:
             yield self._services[instance]
             if database is not None:
                 yield _set_of(self._knowledge.routes(instance, database))
-        if rests.in_instance:
+        if RequiredKnowledge.INSTANCE in rests:
             yield self._beyond_endpoints[instance]
-        if rests.services_of_all:
+        if RequiredKnowledge.SERVICES_OF_ALL in rests:
             yield self._services_of_all
-        if rests.endpoints_of_all:
+        if RequiredKnowledge.ENDPOINTS_OF_ALL in rests:
             yield self._endpoints_of_all
-        if rests.of_paths:
+        if RequiredKnowledge.PATHS in rests:
             # Messages reach only instances with a known address.
             yield self._gaps[instance]
             yield self._gaps_of_reached
@@ -150,7 +143,7 @@ class FileKnowledge:
     def _required_knowledge(self, finding: LintFinding) -> RequiredKnowledge | None:
         """Return the knowledge that a finding requires. A LOCAL route keeps requests in their scope."""
         if finding.code == _LOST_REQUESTS and self._is_local(finding):
-            return _IN_SCOPE
+            return RequiredKnowledge.SCOPE
         return _REQUIRED_BY_CODE.get(finding.code)
 
     def _is_local(self, finding: LintFinding) -> bool:

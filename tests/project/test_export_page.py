@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from routing.importing.catalog.query_script import PARTS, queries
+from routing.importing.catalog.query_script import QUERIES, queries
 from tests.pages import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "export-nightly.md").read_text(encoding="utf-8")
@@ -28,8 +28,8 @@ def test_the_job_calls_sqlcmd_as_the_script_says() -> None:
 
 
 def test_the_page_on_privacy_names_every_column_about_people() -> None:
-    names = {name for part in PARTS for name in part.people}
-    names |= {part.view for part in PARTS if part.only_with_people}
+    names = {name for query in QUERIES.values() for name in query.people}
+    names |= {view for view, query in QUERIES.items() if query.only_with_people}
     rows = {
         name
         for row in re.findall(r"^\|.*\| yes \|$", PRIVACY, re.MULTILINE)

@@ -206,7 +206,7 @@ class OpenTransaction:
         """The points to roll back to."""
         return [self.start, *(point for _, point in self.savepoints)] if self.is_open else []
 
-    def begin(self, save_point: SavePoint, guards: tuple[ConditionGuard, ...], name: str | None) -> None:
+    def begin(self, save_point: SavePoint, guards: tuple[ConditionGuard, ...], name: str | None = None) -> None:
         """Begin the transaction, or one inside it."""
         if self.is_open:
             self.depth += 1

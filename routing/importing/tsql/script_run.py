@@ -298,10 +298,6 @@ class ScriptRun:
             for point in changed:
                 point.state = state
 
-    def begin_transaction(self, guards: tuple[ConditionGuard, ...], name: str | None = None) -> None:
-        """Begin a transaction, or one inside it."""
-        self.connection.transaction.begin(self.save_point(), guards, name)
-
     def put_procedure(self, key: ProcedureKey, procedure: StoredProcedure | None) -> None:
         """Note a procedure that is made or changed, None for one that is dropped."""
         self.keep_state()

@@ -54,7 +54,7 @@ def starts_transaction(run: ScriptRun, words: Sequence[Lexeme], effective: State
     """Begin the transaction that IMPLICIT_TRANSACTIONS begins before some statements."""
     connection = run.connection
     if connection.is_implicit and not connection.transaction.is_open and may_start_transaction(words):
-        run.begin_transaction(effective.guards)
+        connection.transaction.begin(run.save_point(), effective.guards)
 
 
 def may_start_transaction(words: Sequence[Lexeme]) -> bool:
@@ -91,8 +91,8 @@ def run_transaction(run: ScriptRun, step: RunStep[tree.TransactionStatement]) ->
     number: int | None = None
     if node.verb == "BEGIN":
         if run.connection.is_implicit and not transaction.is_open:
-            run.begin_transaction(effective.guards)
-        run.begin_transaction(effective.guards, name)
+            transaction.begin(run.save_point(), effective.guards)
+        transaction.begin(run.save_point(), effective.guards, name)
     elif node.verb == "COMMIT":
         number = _commit(run, effective)
     elif node.verb == "SAVE":
