@@ -116,25 +116,21 @@ class _Proofs:
         shared_routes = self._routes_for_any_service(instance, scope)
         for service in filter(is_users, candidates):
             choice = OpenChoice(instance.name, scope, service)
-            is_shared = shared_routes is not None and service not in instance.holders
-            hazard = (
-                self._share(choice, shared_routes)
-                if shared_routes is not None and is_shared
-                else self._follow(choice)
-            )
+            is_own = not shared_routes or service in instance.holders
+            hazard = self._follow(choice) if is_own else self._share(choice, shared_routes)
             if hazard is not None:
                 yield choice, hazard
 
-    def _routes_for_any_service(self, instance: SqlInstance, scope: str) -> tuple[EstateRoute, ...] | None:
-        """Return the possible routes for any service that is not in this database, or None."""
+    def _routes_for_any_service(self, instance: SqlInstance, scope: str) -> Sequence[EstateRoute]:
+        """Return the routes for any service not held here, if only their addresses decide the rest."""
         decision = self._follower.of_any_service(instance, scope)
         search = decision.first
         is_sent = search.end.outcome in LEAVES and decision.second is None
         if not is_sent or search.asks or search.reads_address or search.step is not MatchingStep.ANY_SERVICE:
-            return None
+            return ()
         routes = search.choice.routes
         compared = {address for route in routes for address in (route.compared, route.compared_mirror)}
-        return None if compared & instance.own_addresses else routes
+        return () if compared & instance.own_addresses else routes
 
     def _share(self, choice: OpenChoice, shared_routes: Sequence[EstateRoute]) -> ProvedHazard | None:
         """Find the hazard of a choice that depends only on the addresses."""

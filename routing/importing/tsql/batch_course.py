@@ -178,9 +178,9 @@ class SavePoint:
 class OpenTransaction:
     """The open transaction. ``depth`` is @@TRANCOUNT, ``start`` the begin of the outermost under ``guards``.
 
-    ``line`` and ``name`` are those of its BEGIN. ``savepoints`` are names with their marks, in order. ``doomed``
-    is True if an error allows only ROLLBACK. ``perhaps_ended`` is the COMMIT or ROLLBACK that may have ended it,
-    under a condition that only the server can decide.
+    ``name`` is that of its BEGIN. ``savepoints`` are names with their marks, in order. ``doomed`` is True if an
+    error allows only ROLLBACK. ``perhaps_ended`` is the COMMIT or ROLLBACK that may have ended it, under a
+    condition that only the server can decide.
     """
 
     depth: int = 0
