@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -161,20 +161,18 @@ def open_stored(
     return StoredTables(opener, locations, opened, versions, job)
 
 
-@contextmanager
-def only_import(config: Config, now: datetime) -> Iterator[None]:
-    """Lock these tables for one import, from the first read to the last commit.
+def only_import(config: Config, now: datetime) -> AbstractContextManager[None]:
+    """Return the lock of these tables for one import, from the first read to the last commit.
 
     The lock file is next to ``imports``, as the lock file of runs is next to ``runs``. Object stores and catalogs
-    have no lock file. There each write checks whether another import has written (`_commit`). Raises StorageError.
+    have no lock file. There each write checks whether another import has written (`_commit`). The lock raises
+    StorageError.
     """
     imports = config.import_tables.get("imports")
     if imports is None:
         # `open_stored` says what is missing.
-        yield
-        return
-    with only_run(imports, f"import of {now.isoformat(timespec='seconds')}"):
-        yield
+        return nullcontext()
+    return only_run(imports, f"import of {now.isoformat(timespec='seconds')}")
 
 
 def make_ready(store: StoredTables) -> None:

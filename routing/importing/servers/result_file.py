@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from routing.importing.catalog.text_lines import cell_value, unquoted
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _INSTANCE = "instance_name"
 _SPECIAL = frozenset(',"\r\n')
@@ -35,12 +30,8 @@ class ResultFile:
         self._rows_of_set = 0
         self._instance_at: int | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
     def begin(self, columns: Sequence[str]) -> None:

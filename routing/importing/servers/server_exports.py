@@ -7,7 +7,7 @@ import shutil
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from ipaddress import ip_address
@@ -146,7 +146,7 @@ def _read(server: str, access: ServerAccess, script: str, part: Path, limit: int
     """Read one server in a separate thread, and return an error that ends the command."""
     started = time.monotonic()
     try:
-        with ResultFile(part) as results:
+        with closing(ResultFile(part)) as results:
             faults, messages = run_script(server, access, script, results, limit)
     except ServerError as error:
         seconds = time.monotonic() - started

@@ -11,7 +11,7 @@ from itertools import groupby
 from routing.importing.tsql import sqlcmd
 from routing.importing.tsql.parse_faults import closes_block, opens_block
 from routing.importing.tsql.script_run import StatementEffect
-from routing.importing.tsql.script_statements import StatementKey, StatementProblem, quote
+from routing.importing.tsql.script_statements import ScriptStatement, StatementKey, StatementProblem, quote
 from routing.importing.tsql.sqlcmd import Changeset, Include, SourceText, TakeBatch
 from routing.importing.tsql.tokens import CODE, tokenize
 from routing.importing.tsql.vocabulary import speaks_of_routing
@@ -223,34 +223,32 @@ def _statements(text: str) -> Iterator[tuple[int, int]]:
     yield start, len(text)
 
 
+_Defined = tuple[Changeset, ScriptStatement]
+"""A statement with its changeset."""
+
+
 def find_rivals(effects: Sequence[StatementEffect]) -> dict[StatementKey, str]:
     """Return statements on one object in changesets with different contexts, each with the reason."""
-    by_object: dict[tuple[str, str | None, str], list[StatementEffect]] = {}
+    by_object: dict[tuple[str, str | None, str], list[_Defined]] = {}
     for effect in effects:
         statement = effect.statement
         if effect.changeset is not None:
             noun = statement.words.rpartition(" ")[2]
             key = (noun, statement.database and statement.database.casefold(), statement.name.casefold())
-            by_object.setdefault(key, []).append(effect)
+            by_object.setdefault(key, []).append((effect.changeset, statement))
     rivals: dict[StatementKey, str] = {}
     for of_object in by_object.values():
-        for effect in of_object:
-            names = {_name_of(other) for other in of_object if _are_rivals(effect, other)}
+        for changeset, statement in of_object:
+            others = (other for other in of_object if _are_rivals((changeset, statement), other))
+            names = {quote(other.name) for other, _ in others}
             if names:
-                changesets = " and ".join(sorted({_name_of(effect), *names}))
+                changesets = " and ".join(sorted({quote(changeset.name), *names}))
                 why = f"the changesets {changesets} define it, and contexts or labels decide which of them counts"
-                rivals[effect.statement.key] = why
+                rivals[statement.key] = why
     return rivals
 
 
-def _name_of(effect: StatementEffect) -> str:
-    return "" if effect.changeset is None else quote(effect.changeset.name)
-
-
-def _are_rivals(first: StatementEffect, second: StatementEffect) -> bool:
-    if first.changeset is None or second.changeset is None:
-        return False
-    if first.changeset.selector == second.changeset.selector:
-        return False
-    both_make = all(effect.statement.words.startswith("CREATE ") for effect in (first, second))
-    return both_make or bool(first.changeset.selector and second.changeset.selector)
+def _are_rivals(first: _Defined, second: _Defined) -> bool:
+    both_make = all(statement.words.startswith("CREATE ") for _, statement in (first, second))
+    selector, other_selector = first[0].selector, second[0].selector
+    return selector != other_selector and (both_make or bool(selector and other_selector))

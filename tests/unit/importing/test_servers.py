@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -450,7 +450,7 @@ def test_values_survive_a_round_trip(tmp_path: Path) -> None:
         "is_on": True,
         "guid": UUID("a1a1a1a1-0000-4000-8000-00000000000a"),
     }
-    with ResultFile(tmp_path / "a.csv") as results:
+    with closing(ResultFile(tmp_path / "a.csv")) as results:
         results.begin(list(values))
         results.add([list(values.values())])
         results.end()
