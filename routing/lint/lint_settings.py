@@ -10,8 +10,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from routing.config import ConfigError, is_uri
 from routing.config.config_model import folder_of
@@ -42,6 +43,19 @@ def load_rules(files: Sequence[str]) -> tuple[CustomRule, ...]:
     return tuple(rules_by_code.values())
 
 
+class _Loader(SourceFileLoader):
+    """Python's own, without the compiled code, which it would write beside the file."""
+
+    def __init__(self, file: str, source: bytes) -> None:
+        super().__init__(file, file)
+        self._source = source
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code of the file as it was read."""
+        code: CodeType = self.source_to_code(self._source, self.path)
+        return code
+
+
 def _run(file: str) -> list[CustomRule]:
     """Run a file, and return the functions that it marks as rules. Raises RuleError."""
     try:
@@ -56,8 +70,7 @@ def _run(file: str) -> list[CustomRule]:
     token = MARKED.set(marked)
     try:
         with redirect_stdout(sys.stderr):
-            # Python's own loader would write the compiled code beside the file.
-            exec(compile(source, file, "exec", dont_inherit=True), vars(module))
+            _Loader(file, source).exec_module(module)
     except (Exception, SystemExit) as error:
         raise RuleError.not_run(file, line_in(file, error), error) from error
     finally:

@@ -53,8 +53,13 @@ class ProbeVerdict(NamedTuple):
         return self.question.instance, scope_of(self.question.database)
 
 
-RouteSelector = tuple[str, str, str | None, str | None]
-"""The instance, database, service and broker instance that routes may share."""
+class RouteSelector(NamedTuple):
+    """The scope, service and broker instance that routes may share."""
+
+    instance: str
+    database: str
+    service: str | None
+    broker: str | None
 
 
 class ProbeAnswers(NamedTuple):
@@ -119,7 +124,7 @@ def _routes_by_selector(estate: LintEstate) -> dict[RouteSelector, list[EstateRo
     for instance, database, route in estate.live_routes:
         match_key = matching.MatchKey(route.service, route.broker)
         if instance in estate.listed and matching.step_of(match_key, route) is not None:
-            selector = (instance, database, route.service, route.broker)
+            selector = RouteSelector(instance, database, route.service, route.broker)
             routes_by_selector.setdefault(selector, []).append(route)
     return routes_by_selector
 
