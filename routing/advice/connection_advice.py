@@ -27,6 +27,7 @@ from routing.advice.stuck_messages import TSQL_PORT
 from routing.cases.estate_addresses import is_container
 from routing.render.phrases import join_words, named
 from routing.rules import text
+from routing.rules.estate import AddressKind
 from routing.terms import MSDB
 
 _LIST_ENDPOINTS = (
@@ -51,7 +52,10 @@ _LOOK_THERE = "If the status stays, read the error log there: SQL Server may not
 _AWAY = "The messages are for another instance."
 _COMPARE = "The exports show this. The text itself could not be read here: compare it."
 _OF_CONTAINER = "If the port is right after all, such as one that a container publishes, look further."
-_DROP_RISK = "Dialogs that are bound to the broker instance behind the dropped route then have no route."
+_DROP_RISK = (
+    "Dialogs that are bound to the broker instance behind the dropped route then have no route. END CONVERSATION …"
+    " WITH CLEANUP ends them and discards their messages."
+)
 
 
 def say(status: ReportedStatus) -> Remedy:
@@ -161,24 +165,32 @@ def _lead_to_published_port(status: ReportedStatus) -> Remedy | None:
 
 
 def _drop_dead_route(status: ReportedStatus) -> Remedy | None:
-    """Advise DROP ROUTE for those of several routes with an address that no known endpoint has."""
+    """Advise DROP ROUTE for a route of several to the service, if no known endpoint has its address.
+
+    Return None if another instance is known to hold the broker instance of the only route for the messages.
+    """
     verdict = status.supposed
-    if verdict is None or len(verdict.addresses) < 2 or verdict.mirror_address is not None:
+    if verdict is None or verdict.mirror_address is not None:
         return None
-    routes = {verdict.route_name: verdict.address, **{one.name: one.address for one in verdict.alternative_routes}}
-    dead = [
+    used = {verdict.route_name: verdict.address, **{one.name: one.address for one in verdict.alternative_routes}}
+    if len(used) == 1 and server_remedies.find_holder(status) is not None:
+        return None
+    named_routes = status.sender_instance.naming(status.scope, status.service)
+    routes = {**used, **{one.name: one.address for one in named_routes if one.kind is AddressKind.NETWORK}}
+    live = [
         name
         for name, address in routes.items()
-        if all(status.has_no_endpoint(owner.name) for owner in status.list_owners(address))
+        if not all(status.has_no_endpoint(owner.name) for owner in status.list_owners(address))
     ]
-    if len(dead) in (0, len(routes)):
+    dead = [name for name in used if name not in live]
+    if not dead or not live:
         return None
     lines = [statements.drop_route(name) for name in dead]
     places = [f"{named(routes[name])}, the address of route {named(name)}" for name in dead]
-    others = join_words(named(address) for name, address in routes.items() if name not in dead)
+    choosing = "SQL Server chooses" if len(used) > 1 else "For each new dialog SQL Server chooses"
     cause = (
-        f"SQL Server chooses between {len(routes)} routes. By these exports no endpoint is known at"
-        f" {join_words(places)}, but one at {others}."
+        f"{choosing} between {len(routes)} routes. By these exports no endpoint is known at {join_words(places)},"
+        f" but one at {join_words(named(routes[name]) for name in live)}."
     )
     actions = (
         f"Test {join_words(named(routes[name]) for name in dead)} first, from the sending server.",
@@ -188,7 +200,7 @@ def _drop_dead_route(status: ReportedStatus) -> Remedy | None:
 
 
 def _test_each(status: ReportedStatus) -> tuple[str, ...]:
-    if status.supposed is None or len(status.supposed.addresses) < 2:
+    if status.supposed is None or not status.supposed.alternative_routes:
         return ()
     return (
         "SQL Server chooses between these routes, and the text does not name one: test each address.",
@@ -345,6 +357,7 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
 def _at(status: ReportedStatus) -> str:
     """Return the cause with the address that the messages are sent to."""
     place = " or ".join(map(named, status.addresses))
+    place += ", the partner that holds the service" if status.leads_to_mirror else ""
     return f"{f'At {place}: ' if place else ''}{status.entry.cause}"
 
 

@@ -30,6 +30,25 @@ _LOGON_FAILED = (
     *("8009030c", "80090303", "80090304", "8009030e", "80090311", "80090322", "80090350"),
     *("c000005e", "c000006d", "c000006e"),
 )
+_CERTIFICATES_INSTEAD = "Or let both endpoints use certificates, which need no domain."
+_OF_POLICY: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "80090331": (
+        "Windows finds no algorithm that both servers allow, as when a policy of one forbids RC4 for Kerberos.",
+        (
+            "Compare the encryption types that both servers and their service accounts allow for Kerberos.",
+            "Compare the TLS versions and cipher suites that Windows allows on both servers.",
+        ),
+    ),
+    "80090346": (
+        "Windows refuses the channel bindings of the connection: Extended Protection expects others on one side.",
+        (
+            "Compare Extended Protection of both instances in SQL Server Configuration Manager.",
+            "Compare the policies of both servers on channel bindings and NTLM.",
+            "Let the route lead directly to the server: a proxy between them breaks the bindings.",
+        ),
+    ),
+}
+"""The causes and actions for errors of Windows by which a policy of a server forbids a connection."""
 _SHOWN_LOGINS = 5
 _LOGIN = re.compile(r"login (?:attempt by user )?(['\"])([^'\"]*)\1", re.IGNORECASE)
 _ANONYMOUS = "anonymous logon"
@@ -165,8 +184,12 @@ def list_logins(status: ReportedStatus) -> str | None:
 
 
 def explain_logon(status: ReportedStatus) -> Remedy | None:
-    """Advise on Windows authentication that the domain refuses."""
+    """Advise on Windows authentication that the domain or a policy refuses."""
     words, endpoint = (status.status_text.text or "").lower(), status.server.endpoint(status.instance)
+    for code, (cause, actions) in _OF_POLICY.items():
+        if code in words:
+            actions = (*actions, _CERTIFICATES_INSTEAD)
+            return Remedy(RemedyPlace(status.instance), cause, actions, confidence=Confidence.LIKELY)
     by_windows = endpoint is None or endpoint.authentication != "CERTIFICATE"
     is_of_windows = status.status_text.number == _OF_SSPI and by_windows
     if not is_of_windows and not any(code in words for code in _LOGON_FAILED):
@@ -189,7 +212,7 @@ def unite_accounts(server: ServerEvidence, instance: str, peer: str | None) -> R
         r"A service that runs as LocalSystem or NETWORK SERVICE connects as DOMAIN\MACHINE$: create this login.",
         "Grant the login of each side CONNECT on the endpoint of the other.",
         "Kerberos also needs an SPN for each account, MSSQLSvc/HOST:PORT with the endpoint's port (setspn -L).",
-        "Or let both endpoints use certificates, which need no domain.",
+        _CERTIFICATES_INSTEAD,
     )
     line = f"GRANT CONNECT ON ENDPOINT::{name_endpoint(server, instance)} TO [<login>];"
     place = RemedyPlace(instance, MASTER)

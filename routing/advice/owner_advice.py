@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from routing.advice import server_remedies, statements
+from routing.advice.broker_copies import MASTER
 from routing.advice.connection_advice import say_at_target
-from routing.advice.database_remedies import ANOTHER_OWNER, give_to_sa, open_key, own_database
+from routing.advice.database_remedies import ANOTHER_OWNER, give_to_sa, open_database, open_key, own_database
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, to_fill_in
 from routing.advice.send_remedies import grant_send
 from routing.advice.status_facts import ReportedStatus
@@ -24,6 +25,10 @@ _OTHER_SID = (
 )
 _WITHOUT_ACCESS = "The login in the text may not use the target's database (error 916)."
 _NOT_THE_OWNER = "Windows does not know the account in the text, and by these exports it owns no database here."
+_LIST_TRIGGERS = (
+    "SELECT name, parent_class_desc, is_disabled FROM sys.triggers;",
+    "SELECT name, parent_class_desc, is_disabled FROM sys.server_triggers;",
+)
 _FIND_ACCOUNT = (
     "Leave the owners of these databases unchanged: they are valid logins.",
     "Look for the account among the users that own the service, or that the queue's procedure runs as.",
@@ -83,6 +88,31 @@ def _find_object(status: ReportedStatus) -> Remedy | None:
         None if literal is None else f"SELECT name, type_desc FROM sys.database_principals WHERE name = {literal};"
     )
     return to_fill_in(status.place_at_target(), cause, status.entry.actions, look, confidence=Confidence.LIKELY)
+
+
+def open_named_database(status: ReportedStatus) -> Remedy:
+    """Advise on the database that the text names: to open it by its export, or to look at its state."""
+    place, name = status.place_at_target(), next(iter(status.quoted_names), None)
+    opened = open_database(status.server, RemedyPlace(place.instance, name))
+    if opened is not None:
+        return opened
+    literal = statements.literal(name)
+    look = (
+        None
+        if literal is None
+        else f"SELECT name, state_desc, user_access_desc FROM sys.databases WHERE name = {literal};"
+    )
+    return _look(status, RemedyPlace(place.instance, MASTER), look)
+
+
+def find_trigger(status: ReportedStatus) -> Remedy:
+    """Advise to find the trigger that ended the transaction of a message."""
+    return _look(status, status.place_at_target(), *_LIST_TRIGGERS)
+
+
+def _look(status: ReportedStatus, place: RemedyPlace, *lines: str | None) -> Remedy:
+    entry = status.entry
+    return to_fill_in(place, entry.cause, entry.actions, *lines, risk=entry.risk, confidence=Confidence.LIKELY)
 
 
 def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:

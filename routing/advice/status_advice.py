@@ -190,6 +190,8 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.USER_NOT_VALID: owner_advice.mend_sender,
     StatusTrouble.NAME_NOT_FOUND: owner_advice.mend_sender,
     StatusTrouble.NOT_TRUSTED: owner_advice.mend_sender,
+    StatusTrouble.DATABASE_NOT_OPENED: owner_advice.open_named_database,
+    StatusTrouble.ENDED_BY_TRIGGER: owner_advice.find_trigger,
     StatusTrouble.MASTER_KEY_CLOSED: owner_advice.open_master_key,
     StatusTrouble.NO_SESSION_KEY: owner_advice.open_master_key,
     StatusTrouble.NO_PERMISSION: grant_send,

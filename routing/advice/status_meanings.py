@@ -58,6 +58,8 @@ class StatusTrouble(Word):
     TARGET_FULL = "TARGET_FULL"
     TARGET_DAMAGED = "TARGET_DAMAGED"
     NO_MEMORY = "NO_MEMORY"
+    DATABASE_NOT_OPENED = "DATABASE_NOT_OPENED"
+    ENDED_BY_TRIGGER = "ENDED_BY_TRIGGER"
     TARGET_EXCEPTION = "TARGET_EXCEPTION"
     CONTRACT_NOT_TAKEN = "CONTRACT_NOT_TAKEN"
     LICENSE = "LICENSE"
@@ -168,6 +170,8 @@ CAUSES = (
     StatusCause(StatusTrouble.NO_PERMISSION, _WRAPPING, inner=(229,)),
     StatusCause(StatusTrouble.OWNER_NOT_VALID, _WRAPPING, inner=(15151,), marks=_DBO),
     StatusCause(StatusTrouble.NAME_NOT_FOUND, _WRAPPING, inner=(15151,)),
+    StatusCause(StatusTrouble.DATABASE_NOT_OPENED, _WRAPPING, inner=(911, 4060)),
+    StatusCause(StatusTrouble.ENDED_BY_TRIGGER, _WRAPPING, inner=(3609, 3616)),
     StatusCause(StatusTrouble.TARGET_EXCEPTION, (28005,)),
     StatusCause(StatusTrouble.QUEUE_OFF, (9617, 11219)),
     StatusCause(StatusTrouble.QUEUE_BUSY, (9749,)),

@@ -324,6 +324,17 @@ STATUSES: Mapping[StatusTrouble, TroubleEntry] = {
     StatusTrouble.NO_MEMORY: _entry(
         "The target's instance has too little memory.", "Raise max server memory there, or stop other work."
     ),
+    StatusTrouble.DATABASE_NOT_OPENED: _entry(
+        "SQL Server cannot open the database that the text names: it is gone, not online, or closed to the login.",
+        "Look at its state. Bring it online, or restore it under this name.",
+        "If it is online, create a user for the login in it.",
+    ),
+    StatusTrouble.ENDED_BY_TRIGGER: _entry(
+        "A trigger ended the transaction that takes the message.",
+        "Find the trigger among those of the instance and of the database, and read its code.",
+        "Correct it, or stop it with DISABLE TRIGGER until it is corrected.",
+        risk="While the trigger is disabled, it guards and records nothing.",
+    ),
     StatusTrouble.TARGET_EXCEPTION: _entry(
         "An exception at the target queue holds the message back.",
         "Read the text: it names the exception, and its end gives the solution.",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -32,7 +32,8 @@ from routing.cases.questions import (
     QuestionError,
     StoredMessage,
 )
-from routing.config import Config, in_reading_order
+from routing.cases.server_evidence import evidence_of_tables
+from routing.config import Config
 from routing.delta.counted_runs import leave_out_missing
 from routing.delta.import_times import newest_of
 from routing.delta.opening import TableOpener
@@ -139,7 +140,8 @@ class ExplainSource:
     def describe_facts(self, settings: Mapping[str, TableColumns], services: Collection[str]) -> RemedyFacts:
         """Return the facts for remedies of a message to services. ``settings`` are the whole configuration."""
         spellings = find_spellings(settings["routes"].values["remote_service_name"], services)
-        return RemedyFacts.of_columns(settings, services, self._services_in_use(spellings))
+        facts = RemedyFacts.of_columns(settings, services, self._services_in_use(spellings))
+        return replace(facts, server=evidence_of_tables(self.inputs))
 
     def _services_in_use(self, names: Collection[str]) -> set[str]:
         if not names:
@@ -264,10 +266,8 @@ def open_tables(
     """
     opener = opener or TableOpener.of_settings(settings.spark, spark)
     settings = leave_out_missing(opener, settings)
-    kept_locations = {key: settings.import_tables[key] for key in in_reading_order(settings.import_tables)}
-    kept_tables = {key: opener.find(f"tables.{key}", location) for key, location in kept_locations.items()}
-    inputs = opener.open({key: settings.tables[key] for key in INPUTS if key in settings.tables})
-    return {**inputs, **{key: opened.rows for key, opened in kept_tables.items() if opened is not None}}
+    kept_tables = opener.find_all(settings.import_tables)
+    return {**opener.open({key: settings.tables[key] for key in INPUTS if key in settings.tables}), **kept_tables}
 
 
 def find_stored(source: ExplainSource, question: StoredMessage) -> tuple[ReadRow, int]:

@@ -21,6 +21,9 @@ from routing.importing.catalog.typed_rows import MARKER
 from routing.importing.covered_rows import Unit, unit_of
 from routing.rules import text
 from routing.rules.text import collated
+from routing.schemas import SEEN
+from routing.tables.read_rows import read_rows
+from routing.tables.table_columns import Table
 from routing.terms import TableRow
 
 MANAGED_INSTANCE = 8
@@ -538,6 +541,8 @@ def collect_evidence(
     return ServerEvidence(rows_by_view, units, counted, dialogs, waiting, queues)
 
 
-def evidence_of_tables(queues: Sequence[TableRow], counts: Sequence[TableRow]) -> ServerEvidence:
-    """Return the facts that the tables ``queues`` and ``endpoint_counts`` hold."""
-    return ServerEvidence(counts=[server_facts.EndpointCount.of_row(row) for row in counts], queues=queues)
+def evidence_of_tables(tables: Mapping[str, Table]) -> ServerEvidence:
+    """Return the facts of the tables ``queues`` and ``endpoint_counts``, if given."""
+    rows = {key: read_rows(tables[key], SEEN[key]) for key in SEEN if key in tables}
+    counts = [server_facts.EndpointCount.of_row(row) for row in rows.get("endpoint_counts", ())]
+    return ServerEvidence(counts=counts, queues=rows.get("queues", ()))

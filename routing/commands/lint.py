@@ -231,7 +231,8 @@ def _run_on_tables(options: argparse.Namespace, console: context.Console) -> int
     with_messages = options.messages or options.fail_under is not None
     # Read before the configuration, which is then as new as all messages.
     traffic = _open_traffic(opening, settings) if with_messages else {}
-    tables = opening.open({key: settings.tables[key] for key in READ if key in settings.tables})
+    queues = opening.find_all({key: place for key, place in settings.import_tables.items() if key == "queues"})
+    tables = {**queues, **opening.open({key: settings.tables[key] for key in READ if key in settings.tables})}
     with console.during("linting"), ExitStack() as resources:
         resolved = None
         if traffic:

@@ -177,6 +177,11 @@ class TableOpener:
         opened = self.require_all(tables)
         return {key: opened[key].rows for key in tables}
 
+    def find_all(self, tables: Mapping[str, TableLocation]) -> dict[str, Table]:
+        """Return the rows of the tables that exist. Tables that an import commits last are opened first."""
+        found = {key: self.find(f"tables.{key}", tables[key]) for key in in_reading_order(tables)}
+        return {key: opened.rows for key, opened in found.items() if opened is not None}
+
     def read_alike(
         self,
         opened: Mapping[str, OpenedTable],

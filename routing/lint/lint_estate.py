@@ -15,7 +15,6 @@ from routing.rules.estate import ARRIVALS, Database, EstateRoute, SqlInstance
 from routing.rules.network import EstateNetwork
 from routing.rules.timeline import SECOND
 from routing.schemas import OPTIONAL_INPUTS
-from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import columns_of, read_each
 from routing.tables.row_faults import phrase, time_text
 from routing.tables.table_columns import Table, TableColumns
@@ -199,12 +198,11 @@ READ = ("routes", "databases", "services", "instances", "dialogs", "route_reques
 
 
 def columns(tables: Mapping[str, Table], now: int) -> dict[str, TableColumns]:
-    """Return the tables that lint reads. Raises InputError if a table or a column is missing.
+    """Return the tables that lint reads, of accepted ones. Raises InputError if a column is missing.
 
     Of dialogs and requests it returns only the rows that can matter at a moment (microseconds), and maybe some
     more.
     """
-    tables = take_tables(tables, READ)
     tables_read = {key: tables[key] for key in READ if key in tables}
     return read_each(tables_read, lambda key: read_one(tables_read[key], key, now))
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
+from routing.cases.server_evidence import NO_EVIDENCE, ServerEvidence, evidence_of_tables
 from routing.engines.traffic_tables import open_traffic
 from routing.lint import address_rules, configuration_rules, endpoint_hazards, lint_estate, message_rules
 from routing.lint.catalogue import BY_CODE, LintRule
@@ -17,11 +18,13 @@ from routing.lint.lint_estate import LintEstate, LintFinding, estate_of
 from routing.lint.lint_settings import DEFAULT_DAYS, LintSettings, LintSuppression
 from routing.lint.message_rules import DialogGroup, RouteName, open_dialogs, read_changed_picks, used_routes
 from routing.lint.probing import answers_of
+from routing.lint.server_rules import find_in_servers
 from routing.process import no_search_for_cycles
 from routing.result_schemas import FINDINGS, ROUTE_COVERAGE
 from routing.rules.timeline import micros_of
 from routing.schemas import ROUTES
 from routing.tables.arrow_rows import SchemaRows
+from routing.tables.given_tables import take_tables
 from routing.tables.table_columns import Table, TableColumns
 from routing.terms import ReadRow, TableRow
 
@@ -100,9 +103,9 @@ def lint(
 ) -> LintResult:
     """Find faults and hazards of a configuration at one moment.
 
-    ``tables`` maps routes, databases, services, instances and optionally dialogs and route_requests to DataFrames,
-    Arrow tables or datasets (tables.md). They may have rows that `resolve` refuses. ``now`` is UTC if it has no
-    zone.
+    ``tables`` maps routes, databases, services, instances and optionally dialogs, route_requests and queues to
+    DataFrames, Arrow tables or datasets (tables.md). They may have rows that `resolve` refuses. ``now`` is UTC if
+    it has no zone.
 
     ``resolved`` are rows of ``resolved_routes`` in any of these forms. They allow lint to find unused routes
     (SBR028) and dialogs with a changed pick (SBR039), to count dialogs at risk (SBR041), and to measure coverage.
@@ -110,19 +113,25 @@ def lint(
     RuleError if a rule fails.
     """
     moment, facts = micros_of(now), None
+    tables = take_tables(tables, lint_estate.READ)
     columns = lint_estate.columns(tables, moment)
     if resolved is not None:
         dialogs_of = partial(open_dialogs, resolved)
         facts = ResolvedFacts(used_routes(open_traffic(resolved)), read_changed_picks(resolved), dialogs_of)
     settings = LintSettings(tuple(suppress), expiring_within_days, tuple(rules))
-    return lint_columns(columns, moment, settings, facts)
+    return lint_columns(columns, moment, settings, facts, evidence_of_tables(tables))
 
 
 def lint_columns(
-    columns: Mapping[str, TableColumns], now: int, settings: LintSettings, resolved: ResolvedFacts | None = None
+    columns: Mapping[str, TableColumns],
+    now: int,
+    settings: LintSettings,
+    resolved: ResolvedFacts | None = None,
+    server: ServerEvidence = NO_EVIDENCE,
 ) -> LintResult:
-    """Lint columns of the tables in `lint_estate.READ`, at a moment (microseconds)."""
+    """Lint columns of the tables in `lint_estate.READ`, at a moment (microseconds), and the facts of servers."""
     all_findings = find_all(columns, now, settings.expiring_within_days, resolved)
+    all_findings.update(find_in_servers(server, now, settings.expiring_within_days))
     if settings.rules:
         all_findings |= find_own(settings.rules, configuration_of(columns, now))
     suppressed, kinds = suppressed_of(all_findings, settings.suppress), kinds_with(settings.rules)

@@ -100,10 +100,7 @@ def _by_hop(observed_message: SeenMessage, verdict: Verdict, in_msdb: bool) -> P
     """Compare equal outcomes by address and broker instance, if SQL Server reported them."""
     hop = None if observed_message.next_hop is None else text.comparable_address(observed_message.next_hop)
     if hop is not None and hop not in _compared([verdict.address, verdict.mirror_address]):
-        other_addresses = [
-            address for route in verdict.alternative_routes for address in (route.address, route.mirror_address)
-        ]
-        return OTHER_OF_TIER if hop in _compared(other_addresses) else OTHER_HOP
+        return OTHER_OF_TIER if hop in _compared(verdict.addresses) else OTHER_HOP
     if None not in (observed_message.broker_instance, verdict.broker_instance) and (
         observed_message.broker_instance != verdict.broker_instance
     ):

@@ -6,6 +6,7 @@ The columns of a verdict in tables are the fields of `VerdictColumns`.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from typing import Any
 
 from routing.rules import text
@@ -188,8 +189,9 @@ class Verdict(VerdictColumns):
 
     @property
     def addresses(self) -> list[str]:
-        """The addresses of all routes between which SQL Server chooses, each once."""
-        addresses = (self.address, *(route.address for route in self.alternative_routes))
+        """The addresses and mirror addresses of all routes between which SQL Server chooses, each once."""
+        others = ((route.address, route.mirror_address) for route in self.alternative_routes)
+        addresses = chain((self.address, self.mirror_address), *others)
         return list(dict.fromkeys(address for address in addresses if address is not None))
 
     @property

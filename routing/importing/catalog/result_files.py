@@ -244,9 +244,9 @@ def _find_lack(path: FilePlace) -> tuple[str | None, str | None]:
         return None, None
     lines = [line[:_LONGEST_HEADER].lower() for line in lines_of(read_text(path).text)[:_HEADS]]
     for names in chain.from_iterable(map(_possible_cells, lines)):
-        view = views.find_nearest_view(names)
-        if view is not None:
-            return f"{views.say_lack(view, names)}: export it with {views.query_of(view)}", view.name
+        lack = views.find_lack(names)
+        if lack is not None:
+            return lack[0], lack[1].name
     view = views.find_view_by_columns([word[1] for word in map(_FIRST_WORD, lines) if word])
     if view is None:
         return None, None

@@ -375,9 +375,26 @@ _OWN = {
 """The columns that no other view of the routing has."""
 
 
+_OF_ALL_ENDPOINTS = frozenset(["endpoint_id", "is_admin_endpoint"])
+_HINT_ON_ENDPOINTS = (
+    "sys.endpoints has no ports, authentication or forwarding: export sys.service_broker_endpoints and"
+    " sys.tcp_endpoints instead, or with sbroute import queries"
+)
+
+
 def find_nearest_view(columns: Collection[str]) -> CatalogView | None:
     """Return the view that has at least two of the columns (in lower case) to itself, or None."""
     return next((VIEWS[name] for name in _OWN if len(_OWN[name].intersection(columns)) > 1), None)
+
+
+def find_lack(columns: Collection[str]) -> tuple[str, CatalogView] | None:
+    """Return why a result set (columns in lower case) is of no view that is read, and the nearest one, or None."""
+    view = find_nearest_view(columns)
+    if view is not None:
+        return f"{say_lack(view, columns)}: export it with {query_of(view)}", view
+    if _OF_ALL_ENDPOINTS.issubset(columns):
+        return _HINT_ON_ENDPOINTS, VIEWS["service_broker_endpoints"]
+    return None
 
 
 def say_lack(view: CatalogView, columns: Collection[str]) -> str:

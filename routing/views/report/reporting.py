@@ -147,9 +147,7 @@ def of_config(config: Config, opener: TableOpener) -> ReportTables:
     reconciliation = None if place is None else opener.find(f"output.{RECONCILIATION}", place)
     unfinished = (f"{note[0].upper()}{note[1:]}." for note in note_unfinished(opener, config.journal))
     notes = (*_note_rejected(run), *unfinished, *not_known)
-    places = {key: config.import_tables[key] for key in SEEN if key in config.import_tables}
-    located = {key: opener.find(f"tables.{key}", place) for key, place in places.items()}
-    observed = {key: opened.rows for key, opened in located.items() if opened is not None}
+    observed = opener.find_all({key: config.import_tables[key] for key in SEEN if key in config.import_tables})
     not_shown = tuple(sentence for key, sentence in _NOT_SHOWN.items() if key not in observed)
     imports = config.import_tables.get("imports") if not_shown else None
     if imports is not None and opener.find("tables.imports", imports) is not None:
@@ -162,8 +160,7 @@ def read_troubles(observed_tables: Mapping[str, Table]) -> list[EstateTrouble] |
     """Return the troubles that the tables of queues and endpoints show, or None without both."""
     if not observed_tables:
         return None
-    rows = {key: read_rows(table, SEEN[key]) for key, table in observed_tables.items()}
-    return find_troubles(evidence_of_tables(rows.get("queues", ()), rows.get("endpoint_counts", ())))
+    return find_troubles(evidence_of_tables(observed_tables))
 
 
 def read_settings(report_tables: ReportTables, now: int) -> tuple[dict[str, TableColumns], tuple[str, ...]]:
