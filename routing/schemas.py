@@ -199,7 +199,7 @@ IMPORTS = table_schema(
     ("kind", _STRING),
     ("content_digest", _STRING),
 )
-# The state that `check` and `report` examine when no message waits, as of the last export.
+# The state that `check`, `lint`, `explain`, `trace` and `report` examine, as of the last export.
 QUEUES = table_schema(
     ("instance_name!", _STRING),
     ("database_name!", _STRING),

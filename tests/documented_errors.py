@@ -308,6 +308,8 @@ WHERE_TO_LOOK: Mapping[StatusTrouble, str] = {
     StatusTrouble.NO_ACCESS: "`sys.database_permissions` and `sys.certificates` of the target's database",
     StatusTrouble.USER_NOT_VALID: "`sys.database_principals` and `sys.databases` of the target",
     StatusTrouble.NAME_NOT_FOUND: "`sys.database_principals` and `sys.objects` of the target's database",
+    StatusTrouble.DATABASE_NOT_OPENED: "`state_desc` in `sys.databases` of the target's instance",
+    StatusTrouble.ENDED_BY_TRIGGER: "`sys.triggers` and `sys.server_triggers` of the target",
     StatusTrouble.NOT_TRUSTED: "`is_trustworthy_on` in `sys.databases`, for the sending database",
     StatusTrouble.NO_CONNECT: "`sys.server_permissions` of the other instance",
     StatusTrouble.CERTIFICATE_NOT_YET_VALID: "`start_date` in `sys.certificates`",

@@ -233,6 +233,16 @@ def test_a_windows_account_that_the_domain_refuses(number: int, code: str, tmp_p
     assert "CREATE LOGIN [<login>] FROM WINDOWS;" in (remedy.statement or "")
 
 
+@pytest.mark.parametrize(
+    ("code", "words"), [("80090331", "no algorithm that both servers allow"), ("80090346", "the channel bindings")]
+)
+def test_a_policy_of_windows_that_forbids_the_connection(code: str, words: str, tmp_path: Path) -> None:
+    status = f"Connection handshake failed. An OS call failed: ({code}) 0x{code}(…). State 67."
+    remedy = connecting(tmp_path, status, 28047)
+    assert words in remedy.cause
+    assert remedy.statement is None
+
+
 # Certificates of the endpoints.
 
 
@@ -2010,7 +2020,9 @@ def test_the_partner_with_the_service_answers_for_a_mirror_address(
     shop(tmp_path, status, 9754, routes=routes, bound=BOUND)
     target(tmp_path, "MIRB", service_broker_endpoints=[] if state is None else [broker_endpoint("MIRB", **state)])
     remedy = only_remedy(tmp_path)
-    assert "TCP://mirb:4022" in remedy.cause
+    assert "'TCP://mirb:4022'" in remedy.cause
+    heading = " ".join(print_check(check([str(tmp_path)])).split())
+    assert "the connection to 'TCP://mira:4022' or 'TCP://mirb:4022' fails" in heading
     assert (statement or "None") in str(remedy.statement)
 
 
@@ -2160,6 +2172,34 @@ def test_the_error_log_hides_no_copies(tmp_path: Path) -> None:
     target(tmp_path, "COPY")
     [group] = check([str(tmp_path)]).groups
     assert all("one of them is a copy" in advice.remedy.cause for advice in group.advice)
+
+
+ELSEWHERE = GUID.format("77777777")
+TO_TWO_BROKERS = {
+    "msdb": [route("AutoCreatedLocal")],
+    "Orders": [
+        route("ToStock", "//stock", "TCP://stock:4022", broker_instance=BOUND),
+        route("Test", "//stock", "TCP://gone:4022", broker_instance=ELSEWHERE),
+    ],
+}
+
+
+@pytest.mark.parametrize(("broker", "is_dead"), [(ELSEWHERE, True), (BOUND, False)])
+def test_a_dead_route_beside_one_to_another_broker_instance(broker: str, is_dead: bool, tmp_path: Path) -> None:
+    shop(tmp_path, TIMED_OUT, 9755, routes=TO_TWO_BROKERS, bound=broker)
+    target(tmp_path)
+    remedy = only_remedy(tmp_path)
+    assert (remedy.statement == "-- USE [Orders];\n-- DROP ROUTE [Test];") is is_dead
+    assert ("'TCP://gone:4022', the address of route 'Test'" in remedy.cause) is is_dead
+    assert ("WITH CLEANUP ends them" in (remedy.risk or "")) is is_dead
+
+
+def test_a_route_to_a_broker_instance_with_a_known_holder_is_not_dropped(tmp_path: Path) -> None:
+    shop(tmp_path, TIMED_OUT, 9755, routes=TO_TWO_BROKERS, bound=ELSEWHERE)
+    target(tmp_path)
+    holder: dict[str, Any] = {"databases": [database("msdb", "d6d6d6d6", 4), database("Stock", "77777777")]}
+    target(tmp_path, "HUB", service_broker_endpoints=None, **holder)
+    assert "DROP ROUTE" not in (only_remedy(tmp_path).statement or "")
 
 
 def test_several_dead_routes_beside_a_live_one(tmp_path: Path) -> None:

@@ -553,6 +553,24 @@ AT_TARGET = [
         "does not find 'Web'",
         "-- SELECT name, type_desc FROM sys.database_principals WHERE name = N'Web';",
     ),
+    *(
+        (
+            28005,
+            ENQUEUING.format(number, text),
+            "cannot open the database that the text names",
+            "-- SELECT name, state_desc, user_access_desc FROM sys.databases WHERE name = N'Audit';",
+        )
+        for number, text in (
+            (911, "Database 'Audit' does not exist. Make sure that the name is entered correctly."),
+            (4060, 'Cannot open database "Audit" requested by the login. The login failed.'),
+        )
+    ),
+    (
+        28005,
+        ENQUEUING.format(3609, "The transaction ended in the trigger. The batch has been aborted."),
+        "A trigger ended the transaction",
+        "-- SELECT name, parent_class_desc, is_disabled FROM sys.server_triggers;",
+    ),
     (
         28056,
         "The user with ID 6 in database ID 5 does not have control permission on the service.",

@@ -167,6 +167,21 @@ def test_every_command_looks_further_if_every_hop_is_right(
     assert (statement or "Export the views") in (expected[0]["statement"] or expected[0]["advice"])
 
 
+def test_a_stored_queue_that_is_off_needs_no_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exports, queues = tmp_path / "exports", "tables.queues=data/queues"
+    shop(exports, **SENT)
+    target(exports, service_queues=OFF)
+    import_views(no_spark(), config_in(tmp_path, queues), [str(exports)])
+    line = ["--config", str(_write_config(tmp_path)), "--set", queues, "--format", "json"]
+    for command in ("trace", "explain"):
+        assert cli.main([command, *line, "--message-id", MESSAGE]) == 0
+        [remedy] = json.loads(capsys.readouterr().out)["remedies"]
+        assert QUEUE_ON in remedy["statement"], command
+    assert cli.main(["lint", *line]) == 0
+    [finding] = [one for one in json.loads(capsys.readouterr().out)["findings"] if one["code"] == "SBR051"]
+    assert (finding["instance_name"], finding["object"]) == ("STOCK", "StockQueue")
+
+
 def test_trace_finds_the_cause_at_the_end_of_a_forwarded_path(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
