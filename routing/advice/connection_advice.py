@@ -223,6 +223,7 @@ def mend_endpoints(status: ReportedStatus) -> Remedy:
         or handshake_remedies.compare_certificates(status.server, status.instance, status.find_peer_name())
         or login_remedies.open_endpoint(status)
         or server_remedies.link_express(status.server, status.instance, status.find_peer_name())
+        or server_remedies.follow_primary(status)
     )
     if corrected is not None:
         return corrected
@@ -320,13 +321,13 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
     """Advise the port of the endpoint for the route, or return None if the port may be right.
 
     Port 1433 is for T-SQL connections, so it is never right. Another port is wrong if the endpoint of the known
-    instance on the machine has a different one.
+    instance on the machine, or of the primary behind a listener, has a different one.
     """
     address = status.address
     if address is None or status.leads_to_mirror or status.find_target_instance() is not None:
         return None
     port, entry = text.port(address), status.entry
-    target = status.estate.find_instance_of_host(address)
+    target = status.find_peer()
     target_port = None if target is None else text.port(status.estate.find_endpoint_address(target.name))
     if port == TSQL_PORT:
         cause = (

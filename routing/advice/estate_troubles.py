@@ -34,9 +34,9 @@ _WITHOUT_CONNECT = re.compile(r"login '([^']+)' does not have CONNECT permission
 _OF_KEY = re.compile(r"master key in the database '([^']+)'")
 _NOTIFICATIONS = (
     (
-        ("-8490", "-8470"),
+        ("-8490", "-8470", "'The conversation handle"),
         TroubleKind.CLIENTS_GONE,
-        "to clients that have ended, whose services no longer exist",
+        "to clients that have ended, whose services or dialogs no longer exist",
         "No message is lost that anybody waits for, and these dialogs have ended: do not create the services.",
     ),
     (
@@ -55,7 +55,7 @@ _NOTIFICATIONS = (
         ),
     ),
 )
-"""Codes of a query notification that failed, the kind of trouble, the services, and the action."""
+"""Codes or words of a query notification that failed, the kind of trouble, the services, and the action."""
 _USE_AGAIN = (
     "Let the programs on both sides run END CONVERSATION when a dialog is done.",
     "Let senders use a dialog again, or give BEGIN DIALOG a LIFETIME.",
@@ -261,8 +261,9 @@ def _report_leak(server: ServerEvidence, place: RemedyPlace, counts: list[Endpoi
     )
     actions: tuple[str, ...]
     if is_fire_and_forget:
+        of_closed = join_words(_services(counted for counted in counts if counted.state == CLOSED))
         cause = (
-            f"{count(closed, 'closed conversation endpoint')} of {services} stay in {named(place.database)}: the"
+            f"{count(closed, 'closed conversation endpoint')} of {of_closed} stay in {named(place.database)}: the"
             " initiators end their dialogs right after they send (fire and forget), and the target keeps its own."
         )
         actions = (
@@ -352,7 +353,7 @@ def _refused_logins(server: ServerEvidence) -> Iterator[EstateTrouble]:
 def _refused_notifications(server: ServerEvidence) -> Iterator[EstateTrouble]:
     """Yield the instances that could not send query notifications, by their error log."""
     for instance in server.logging_instances:
-        lines = server.log_lines(instance, "query notification dialog")
+        lines = server.log_lines(instance, "query notification dialog", "Query notification delivery")
         for codes, kind, sent_to, action in _NOTIFICATIONS:
             failed = [line for line in lines if any(code in line for code in codes)]
             if failed:

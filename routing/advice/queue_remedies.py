@@ -55,7 +55,7 @@ def name_queue(queue: QueueFacts) -> str | None:
 
 def turn_on(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, service: str) -> Remedy | None:
     """Return ALTER QUEUE for a queue that was exported as off."""
-    if queue.is_receiving is not False and queue.is_enqueueing is not False:
+    if not queue.is_off:
         return None
     return ready(
         target,

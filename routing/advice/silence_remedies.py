@@ -200,7 +200,11 @@ def _name_other_holders(silent: SilentMessages, target: RemedyPlace) -> Iterator
     if silent.broker is not None:
         return
     holders = silent.estate.find_instance(target.instance).holders_of(silent.service)
-    others = (named(holder.name) for holder in holders if holder.is_enabled and holder.name != target.database)
+    others = (
+        _name_with_queue(silent, RemedyPlace(target.instance, holder.name))
+        for holder in holders
+        if holder.is_enabled and holder.name != target.database
+    )
     first = list(islice(others, _SHOWN_HOLDERS + 1))
     if first:
         shown = first if len(first) <= _SHOWN_HOLDERS else [*first[:_SHOWN_HOLDERS], "others"]
@@ -210,6 +214,11 @@ def _name_other_holders(silent: SilentMessages, target: RemedyPlace) -> Iterator
             f"{names} of {named(target.instance)} {hold} the service too, and may have taken them:"
             " bind the dialog to the right broker instance, in the route or in BEGIN DIALOG."
         )
+
+
+def _name_with_queue(silent: SilentMessages, holder: RemedyPlace) -> str:
+    queue = silent.server.queue_of(*holder, silent.service)
+    return f"{named(holder.database)}{' (its queue is off)' if queue is not None and queue.is_off else ''}"
 
 
 def _quote_logs(silent: SilentMessages, target: RemedyPlace) -> Iterator[str]:

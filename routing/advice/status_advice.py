@@ -243,6 +243,8 @@ class StatusAdviser:
         answers = chain(self._make_endpoint(results), self._answer_statuses(results, has_remedy=has_remedy))
         shown = {remedy.shown for remedy in on_path}
         reported = [answer for answer in answers if answer.remedy.shown not in shown]
+        answered = {answer.remedy.cause for answer in reported}
+        on_path = [remedy for remedy in on_path if remedy.statement is not None or remedy.cause not in answered]
         silent = [result for result in results if case.is_on_its_way and result.is_unacknowledged]
         if silent and not reported and not has_remedy:
             reported = [CountedRemedy(remedy, len(silent)) for remedy in self._answer_silence(silent)]

@@ -139,6 +139,11 @@ class QueueFacts(NamedTuple):
             row["monitor_state"],
         )
 
+    @property
+    def is_off(self) -> bool:
+        """True if the queue takes no messages, or nobody can receive from it."""
+        return self.is_receiving is False or self.is_enqueueing is False
+
 
 class EndpointCount(NamedTuple):
     """A number of equal conversation endpoints."""

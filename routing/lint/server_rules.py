@@ -61,7 +61,7 @@ def _dates(
 def _queues(server: ServerEvidence) -> Iterator[LintFinding]:
     for (instance, database), queue in server.list_queues():
         services = [name for name in queue.services if is_users(name)]
-        if not services or database == MSDB or not (queue.is_receiving is False or queue.is_enqueueing is False):
+        if not services or database == MSDB or not queue.is_off:
             continue
         yield finding("SBR051", (instance, database), queue.name, "it is the queue of service %s", services[0])
 

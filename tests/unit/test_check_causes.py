@@ -588,9 +588,11 @@ def test_a_replica_of_unknown_role_is_not_called_a_secondary(
 LOST_OWNER = "An exception occurred while enqueueing a message in the target queue. Error: 15517, State: 1."
 
 
-@pytest.mark.parametrize("status", ["", LOST_OWNER])
-def test_a_route_to_a_secondary_with_troubles_of_its_own_is_led_away(status: str, tmp_path: Path) -> None:
-    shop(tmp_path, status, 28005 if status else None, routes=AWAY)
+@pytest.mark.parametrize(("status", "number"), [("", None), (LOST_OWNER, 28005), (CLOSED, 9755)])
+def test_a_route_to_a_secondary_with_troubles_of_its_own_is_led_away(
+    status: str, number: int | None, tmp_path: Path
+) -> None:
+    shop(tmp_path, status, number, routes=AWAY)
     replica = [{"replica_server_name": "STOCK", "role_desc": "SECONDARY", "is_local": 1}]
     in_group = stored(group_database_id=GUID.format("99999999"), is_broker_enabled=0)
     target(tmp_path, **in_group, availability_replicas=replica)
@@ -1327,6 +1329,31 @@ def test_without_a_queue_the_brokers_that_are_off_are_troubles(
     assert "No message waits" not in printed
 
 
+def test_closed_endpoints_are_those_of_their_own_services(tmp_path: Path) -> None:
+    closed = {"state": "CD", "service_name": "//orders", "is_initiator": 0, "endpoints": 9_000}
+    ended = {"state": "DI", "service_name": "//from", "is_initiator": 1, "endpoints": 1_000}
+    whole_shop(tmp_path, [], [], endpoint_counts={"Orders": [closed, ended]})
+    [leak] = check([str(tmp_path)]).troubles
+    assert leak.count == 10_000
+    assert "9,000 closed conversation endpoints of '//orders' stay in 'Orders'" in leak.remedy.cause
+
+
+def test_an_expired_dialog_is_answered_once(tmp_path: Path) -> None:
+    ends = [endpoint(1, lifetime="2026-01-02T00:00:00", far_service="//stock")]
+    shop(tmp_path, "The dialog lifetime has expired.", 8489, conversation_endpoints={"Orders": ends})
+    assert "END CONVERSATION" in (only_remedy(tmp_path).statement or "")
+
+
+def test_a_queue_of_another_holder_is_named_as_off(tmp_path: Path) -> None:
+    holders = [database("msdb", "d5d5d5d5", 4), database("Was", "5d5d5d5d", 7), database("Stock", "5c5c5c5c")]
+    service = [{"name": "//stock", "service_id": 7, "service_queue_id": 70}]
+    queues = {"Stock": [QUEUE], "Was": [{**QUEUE, "is_enqueue_enabled": 0}]}
+    shop(tmp_path, routes=AWAY)
+    services = {"msdb": [], "Stock": service, "Was": service}
+    target(tmp_path, databases=holders, services=services, service_queues=queues)
+    assert "'Was' (its queue is off) of 'STOCK' holds the service too" in only_remedy(tmp_path).text
+
+
 @pytest.mark.parametrize("state", ["CO", "SO"])
 def test_dialogs_that_nobody_ends_are_troubles(state: str, tmp_path: Path) -> None:
     counts = [{"state": state, "service_name": "//orders", "far_service": "//stock", "endpoints": 90_000}]
@@ -1751,6 +1778,17 @@ def test_a_managed_instance_has_no_binding(tmp_path: Path) -> None:
     assert remedy.actions == ("Begin the dialog with ENCRYPTION = OFF.",)
 
 
+def test_a_listener_gets_the_port_of_the_only_known_replica(tmp_path: Path) -> None:
+    shop(tmp_path, CLOSED, 9755, routes=to_stock("TCP://group:1433"))
+    replica = [{"group_name": "G", "replica_server_name": "STOCK", "role_desc": "PRIMARY", "is_local": 1}]
+    listener = [{"group_name": "G", "dns_name": "group", "port": 1433}]
+    in_group = stored(group_database_id=GROUP)
+    target(tmp_path, **in_group, availability_group_listeners=listener, availability_replicas=replica)
+    assert only_remedy(tmp_path).statement == (
+        "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://group:4022';"
+    )
+
+
 @pytest.mark.parametrize("port", [1433, 5022])
 def test_a_listener_with_another_port_than_all_replicas(port: int, tmp_path: Path) -> None:
     shop(tmp_path, CLOSED, 9755, routes=to_stock(f"TCP://agl.corp.example:{port}"))
@@ -1963,9 +2001,14 @@ def test_query_notifications_that_the_service_refuses(tmp_path: Path) -> None:
     assert "Notifications/PostQueryNotification]" in trouble.remedy.text
 
 
-@pytest.mark.parametrize(("code", "count"), [("-8490", 2), ("-8470", 2), ("-8489", None)])
+@pytest.mark.parametrize(("code", "count"), [("-8490", 2), ("-8470", 2), ("-8489", None), ("not found", 2)])
 def test_query_notifications_to_clients_that_are_gone(code: str, count: int | None, tmp_path: Path) -> None:
     line = f"The query notification dialog on conversation handle '{{A}}.' closed due to … <Code>{code}</Code> …"
+    if code == "not found":
+        line = (
+            "Query notification delivery could not send message on dialog '{A}.'. Delivery failed for notification"
+            " '…' because of the following error in service broker: 'The conversation handle \"A\" is not found.'."
+        )
     whole_shop(tmp_path, [], **log(line, line, "The query notification dialog is …"))
     troubles = check([str(tmp_path)]).troubles
     assert [(trouble.kind, trouble.count) for trouble in troubles] == (
