@@ -446,7 +446,7 @@ def enable_target_broker(status: ReportedStatus) -> Remedy:
         off = [holder.name for holder in holders if not holder.is_enabled]
         place = RemedyPlace(place.instance, off[0]) if len(off) == 1 else None
     if place is None or place.database is None:
-        return say_at_target(status)
+        return _open_holder(status) or say_at_target(status)
     closed, facts = open_database(status.server, place), status.server.database(*place)
     if closed is not None:
         return closed
@@ -511,8 +511,12 @@ def _say_open(status: ReportedStatus, place: RemedyPlace) -> Remedy | None:
 
 
 def _open_holder(status: ReportedStatus) -> Remedy | None:
-    peer = status.find_peer()
-    return None if peer is None else open_holder(status.server, peer.name, status.service)
+    """Advise on a closed database of the instance that should take the messages, or return None without one."""
+    sender, database = status.sender_instance, status.database
+    routes = (*sender.naming(database, status.service), *sender.unnamed(database))
+    stays = all(route.kind is AddressKind.LOCAL for route in routes)
+    instance = status.instance if stays else status.find_peer_name()
+    return None if instance is None else open_holder(status.server, instance, status.service)
 
 
 def wait(status: ReportedStatus) -> Remedy:

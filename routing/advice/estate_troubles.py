@@ -125,10 +125,10 @@ def find_brokers_off(estate: AdviceEstate, *, in_use_only: bool) -> list[EstateT
 
 def _queue_troubles(server: ServerEvidence, left: LeftClients) -> Iterator[EstateTrouble]:
     for (instance, database), queue in server.list_queues():
-        if not queue.services or database is None:
+        if database is None or not (queue.services or (queue.is_off and not queue.has_known_services)):
             continue
-        place, service = RemedyPlace(instance, database), queue.services[0]
-        if not is_users(service):
+        place, service = RemedyPlace(instance, database), next(iter(queue.services), None)
+        if service is not None and not is_users(service):
             # SQL Server's own queues of errors need no reader.
             continue
         is_left = bool(queue.messages) and (place, find_client(service)) in left

@@ -53,13 +53,13 @@ def name_queue(queue: QueueFacts) -> str | None:
     return name if queue.schema is None or schema is None or name is None else f"{schema}.{name}"
 
 
-def turn_on(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, service: str) -> Remedy | None:
-    """Return ALTER QUEUE for a queue that was exported as off."""
+def turn_on(server: ServerEvidence, target: RemedyPlace, queue: QueueFacts, service: str | None) -> Remedy | None:
+    """Return ALTER QUEUE for a queue that was exported as off. ``service`` is None if it is not known."""
     if not queue.is_off:
         return None
     return ready(
         target,
-        f"Queue {named(queue.name)} of service {named(service)} is off.",
+        f"Queue {named(queue.name)}{'' if service is None else f' of service {named(service)}'} is off.",
         (
             "First find the cause in the program that receives from it: five rollbacks turn the queue off.",
             *(quote_log(target.instance, line) for line in find_failures(server, target, queue)[:1]),

@@ -103,6 +103,7 @@ class EndpointFacts(NamedTuple):
 class QueueFacts(NamedTuple):
     """The queue of a service. ``messages`` counts its messages, ``waiting`` the programs that wait for one.
 
+    ``services`` is empty if no service uses it, or if these are not known (``has_known_services``).
     ``max_readers`` and ``runs_as`` are those of its activation, ``monitor`` is the state of its queue monitor.
     """
 
@@ -119,6 +120,7 @@ class QueueFacts(NamedTuple):
     runs_as: str | None
     keeps_messages: bool | None
     monitor: str | None
+    has_known_services: bool
 
     @classmethod
     def of_row(cls, row: TableRow) -> QueueFacts:
@@ -137,6 +139,7 @@ class QueueFacts(NamedTuple):
             row["execute_as_name"],
             row["is_retention_enabled"],
             row["monitor_state"],
+            row["service_names"] is not None,
         )
 
     @property

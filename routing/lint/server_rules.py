@@ -61,9 +61,12 @@ def _dates(
 def _queues(server: ServerEvidence) -> Iterator[LintFinding]:
     for (instance, database), queue in server.list_queues():
         services = [name for name in queue.services if is_users(name)]
-        if not services or database == MSDB or not queue.is_off:
+        if database == MSDB or not queue.is_off:
             continue
-        yield finding("SBR051", (instance, database), queue.name, "it is the queue of service %s", services[0])
+        if services:
+            yield finding("SBR051", (instance, database), queue.name, "it is the queue of service %s", services[0])
+        elif not queue.has_known_services:
+            yield finding("SBR051", (instance, database), queue.name, "its services are not known")
 
 
 def _owners(server: ServerEvidence) -> Iterator[LintFinding]:

@@ -1338,6 +1338,22 @@ def test_closed_endpoints_are_those_of_their_own_services(tmp_path: Path) -> Non
     assert "9,000 closed conversation endpoints of '//orders' stay in 'Orders'" in leak.remedy.cause
 
 
+def test_a_closed_database_may_hold_a_service_of_its_own_instance(tmp_path: Path) -> None:
+    closed = {**database("Stock", "5c5c5c5c", 6), "state_desc": "RESTORING"}
+    databases = [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d"), closed]
+    here = {name: [route("AutoCreatedLocal")] for name in ("msdb", "Orders")}
+    shop(tmp_path, "The target service broker is disabled.", 28012, routes=here, databases=databases)
+    assert "RESTORE DATABASE [Stock] WITH RECOVERY;" in (only_remedy(tmp_path).statement or "")
+
+
+def test_a_queue_of_unknown_services_is_a_trouble_if_it_is_off(tmp_path: Path) -> None:
+    whole_shop(tmp_path, [])
+    off = {**QUEUE, "is_receive_enabled": 0}
+    target(tmp_path, services={"msdb": [], "Stock": [{"name": "//stock"}]}, service_queues={"Stock": [off]})
+    [trouble] = check([str(tmp_path)]).troubles
+    assert (trouble.kind, trouble.remedy.cause) == (TroubleKind.QUEUE_OFF, "Queue 'StockQueue' is off.")
+
+
 def test_an_expired_dialog_is_answered_once(tmp_path: Path) -> None:
     ends = [endpoint(1, lifetime="2026-01-02T00:00:00", far_service="//stock")]
     shop(tmp_path, "The dialog lifetime has expired.", 8489, conversation_endpoints={"Orders": ends})

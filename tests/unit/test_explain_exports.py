@@ -169,7 +169,7 @@ def test_every_command_looks_further_if_every_hop_is_right(
 
 def test_a_stored_queue_that_is_off_needs_no_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exports, queues = tmp_path / "exports", "tables.queues=data/queues"
-    shop(exports, **SENT)
+    shop(exports, routes=AWAY)
     target(exports, service_queues=OFF)
     import_views(no_spark(), config_in(tmp_path, queues), [str(exports)])
     line = ["--config", str(_write_config(tmp_path)), "--set", queues, "--format", "json"]

@@ -52,6 +52,13 @@ def stored(**columns: Any) -> dict[str, Any]:
         ),
         ({"service_queues": {"Stock": [{**QUEUE, "is_receive_enabled": 0}]}}, ("SBR051", "Stock", "StockQueue")),
         ({"service_queues": {"Stock": [QUEUE]}}, None),
+        (
+            {
+                "service_queues": {"Stock": [{**QUEUE, "is_enqueue_enabled": 0}]},
+                "services": {"Stock": [{"name": "//stock"}]},
+            },
+            ("SBR051", "Stock", "StockQueue"),
+        ),
         # A queue without a service may be off.
         ({"service_queues": {"Stock": [{**QUEUE, "object_id": 71, "is_receive_enabled": 0}]}}, None),
         (
