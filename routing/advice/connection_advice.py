@@ -167,21 +167,23 @@ def _lead_to_published_port(status: ReportedStatus) -> Remedy | None:
 def _drop_dead_route(status: ReportedStatus) -> Remedy | None:
     """Advise DROP ROUTE for a route of several to the service, if no known endpoint has its address.
 
-    Return None if another instance is known to hold the broker instance of the only route for the messages.
+    Of the routes to other broker instances a known one must be left. Return None if only the name is wrong, or if
+    another instance is known to hold the broker instance of the messages.
     """
     verdict = status.supposed
     if verdict is None or verdict.mirror_address is not None:
         return None
     used = {verdict.route_name: verdict.address, **{one.name: one.address for one in verdict.alternative_routes}}
-    if len(used) == 1 and server_remedies.find_holder(status) is not None:
+    is_unnamed = status.trouble is StatusTrouble.NAME_NOT_RESOLVED
+    if len(used) == 1 and (is_unnamed or server_remedies.find_holder(status) is not None):
         return None
-    named_routes = status.sender_instance.naming(status.scope, status.service)
-    routes = {**used, **{one.name: one.address for one in named_routes if one.kind is AddressKind.NETWORK}}
-    live = [
-        name
-        for name, address in routes.items()
-        if not all(status.has_no_endpoint(owner.name) for owner in status.list_owners(address))
+    named_routes = [
+        one
+        for one in status.sender_instance.naming(status.scope, status.service)
+        if one.kind is AddressKind.NETWORK and one.is_live(status.status_text.observed_at)
     ]
+    routes = {**used, **{one.name: one.address for one in named_routes}}
+    live = [name for name, address in routes.items() if status.knows_endpoint_at(address)]
     dead = [name for name in used if name not in live]
     if not dead or not live:
         return None

@@ -177,6 +177,10 @@ class ReportedStatus:
         on_machine = None if owners else self.estate.find_instance_of_host(address)
         return [*owners, *([] if on_machine is None else [on_machine])]
 
+    def knows_endpoint_at(self, address: str | None) -> bool:
+        """Return True if a known instance has an address, and by the exports may have an endpoint."""
+        return not all(self.has_no_endpoint(owner.name) for owner in self.list_owners(address))
+
     def find_database_in_text(self) -> RemedyPlace | None:
         """Return the last database of the sender's instance that the text names in quotes, or None."""
         known_databases = {*self.sender_instance.databases, self.database}

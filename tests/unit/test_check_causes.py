@@ -2253,6 +2253,19 @@ def test_a_dead_route_beside_one_to_another_broker_instance(broker: str, is_dead
     assert ("WITH CLEANUP ends them" in (remedy.risk or "")) is is_dead
 
 
+@pytest.mark.parametrize(
+    ("status", "until"), [(TIMED_OUT, "2026-01-01T00:00:00"), (UNNAMED, None)], ids=["expired", "name"]
+)
+def test_a_dead_route_is_not_dropped_if_none_is_left_or_only_its_name_is_wrong(
+    status: str, until: str | None, tmp_path: Path
+) -> None:
+    live, dead = TO_TWO_BROKERS["Orders"]
+    routes = {**TO_TWO_BROKERS, "Orders": [{**live, "lifetime": until}, dead]}
+    shop(tmp_path, status, 9755, routes=routes, bound=ELSEWHERE)
+    target(tmp_path)
+    assert "DROP ROUTE" not in (only_remedy(tmp_path).statement or "")
+
+
 def test_a_route_to_a_broker_instance_with_a_known_holder_is_not_dropped(tmp_path: Path) -> None:
     shop(tmp_path, TIMED_OUT, 9755, routes=TO_TWO_BROKERS, bound=ELSEWHERE)
     target(tmp_path)

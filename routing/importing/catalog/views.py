@@ -340,8 +340,12 @@ def find_view(text: str) -> CatalogView | None:
     >>> view and view.name
     'transmission_queue'
     """
+    return VIEWS.get(_fold_view_name(text))
+
+
+def _fold_view_name(text: str) -> str:
     name = _NOT_IN_NAMES.sub("_", text.strip().lower())
-    return VIEWS.get(name.removeprefix("sys.").removeprefix("sys_"))
+    return name.removeprefix("sys.").removeprefix("sys_")
 
 
 _BY_COLUMNS = (
@@ -387,13 +391,13 @@ def find_nearest_view(columns: Collection[str]) -> CatalogView | None:
     return next((VIEWS[name] for name in _OWN if len(_OWN[name].intersection(columns)) > 1), None)
 
 
-def find_lack(columns: Collection[str]) -> tuple[str, CatalogView] | None:
-    """Return why a result set (columns in lower case) is of no view that is read, and the nearest one, or None."""
+def find_lack(file_name: str, columns: Collection[str]) -> tuple[str, str] | None:
+    """Return why a result set (columns in lower case) is of no view, and the nearest view, or None."""
     view = find_nearest_view(columns)
     if view is not None:
-        return f"{say_lack(view, columns)}: export it with {query_of(view)}", view
-    if _OF_ALL_ENDPOINTS.issubset(columns):
-        return _HINT_ON_ENDPOINTS, VIEWS["service_broker_endpoints"]
+        return f"{say_lack(view, columns)}: export it with {query_of(view)}", view.name
+    if _OF_ALL_ENDPOINTS.issubset(columns) or _fold_view_name(file_name) == "endpoints":
+        return _HINT_ON_ENDPOINTS, "service_broker_endpoints"
     return None
 
 

@@ -282,6 +282,10 @@ def test_an_unclosed_quotation_mark_is_part_of_its_cell(tmp_path: Path) -> None:
     assert [row["name"] for row in export.rows["services"]] == ['"//a', "//b", '5" //c']
 
 
+ENDPOINT = "Broker,65536"
+HINT_ON_ENDPOINTS = "sys.endpoints has no ports, authentication or forwarding: export sys.service_broker_endpoints"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "stand_ins", "why"),
     [
@@ -289,12 +293,9 @@ def test_an_unclosed_quotation_mark_is_part_of_its_cell(tmp_path: Path) -> None:
         ("routes.csv", SSMS, StandIns(None, "Shop", AT), "has no column instance_name (give --instance)"),
         ("routes.csv", SSMS, StandIns("hub", None, AT), "has no column database_name (give --database)"),
         ("routes.csv", "name,route_id\nx,1\n", HUB, "as sys.routes it lacks address"),
-        (
-            "endpoints.csv",
-            "name,endpoint_id,type_desc,state_desc,is_admin_endpoint\nBroker,65536,SERVICE_BROKER,STARTED,0\n",
-            HUB,
-            "sys.endpoints has no ports, authentication or forwarding: export sys.service_broker_endpoints",
-        ),
+        ("x.csv", f"name,endpoint_id,is_admin_endpoint\n{ENDPOINT},0\n", HUB, HINT_ON_ENDPOINTS),
+        ("sys.endpoints.csv", f"name,endpoint_id\n{ENDPOINT}\n", HUB, HINT_ON_ENDPOINTS),
+        ("endpoints.json", '{"name": "Broker", "state_desc": "STARTED"}\n', HUB, HINT_ON_ENDPOINTS),
         ("routes.csv", "", HUB, "it is empty"),
         ("routes.csv", "a,b,c\n1,2,3\n", HUB, "its 3 columns are unknown (export it with a header"),
         ("databases.csv", "Shop,5,x\n", HUB, "its 3 columns are unknown"),
