@@ -193,29 +193,6 @@ class OutputTables(Protocol):
         """
 
 
-class MergingTables(OutputTables, Protocol):
-    """Outputs in which single rows can be replaced, as in incremental runs."""
-
-    @abstractmethod
-    def merge(self, key: str, rows: Any, commit_mark: CommitMark, on: Sequence[str]) -> None:
-        """Merge rows into a table by their key columns in one commit, or make none without changes."""
-
-    @abstractmethod
-    def replace(self, key: str, rows: Any, commit_mark: CommitMark, within: Any) -> None:
-        """Replace the rows within a time range by others within it, in one commit."""
-
-
-class ErasingTables(OutputTables, Protocol):
-    """Outputs in which single rows can be deleted."""
-
-    @abstractmethod
-    def erase(self, key: str, rows: Any, commit_mark: CommitMark) -> int:
-        """Delete the rows that equal one of ``rows`` in one commit, or make none without such rows.
-
-        Returns the number of deleted rows.
-        """
-
-
 def changes_content(key: str, table_commit: TableCommit) -> bool:
     """Return whether a commit changes the content of a table."""
     if table_commit.operation == DELETE:

@@ -10,7 +10,7 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,9 +19,7 @@ from routing.delta.job_outputs import (
     RESTORE,
     RUN,
     CommitMark,
-    ErasingTables,
     LastRun,
-    MergingTables,
     OutputLog,
     OutputTables,
     TableCommit,
@@ -131,32 +129,15 @@ def commit(tables: OutputTables, start: RunStart, key: str, rows: Any, *, adds: 
     Raises StorageError, also if another run or another attempt at this one wrote to the output in the meantime.
     """
     tables.put(key, rows, start.run, adds=adds)
-    return _own_version(tables, start, key)
+    return own_version(tables, start, key)
 
 
-def merge(tables: MergingTables, start: RunStart, key: str, rows: Any, on: Sequence[str]) -> int:
-    """Merge rows into an output by their key, and return the version as `commit` does. Raises StorageError."""
-    tables.merge(key, rows, start.run, on)
-    return _own_version(tables, start, key)
+def own_version(tables: OutputTables, start: RunStart, key: str) -> int:
+    """Return the version of an output after this run's commit with its mark, as `commit` does.
 
-
-def replace_within(tables: MergingTables, start: RunStart, key: str, rows: Any, within: Any) -> int:
-    """Replace the rows of an output within a time range, and return the version as `commit` does."""
-    tables.replace(key, rows, start.run, within)
-    return _own_version(tables, start, key)
-
-
-def erase(tables: ErasingTables, start: RunStart, key: str, rows: Any) -> tuple[int, int]:
-    """Delete rows from an output, and return this run's version and the number of deleted rows.
-
-    Like every commit of a run, it counts once the run's row is in ``runs``. Without that row, the next run rolls
-    it back. Raises StorageError as `commit` does.
+    Call it after every other kind of commit: a merge, a replacement of some rows, a deletion. Each counts once the
+    run's row is in ``runs``. Without that row, the next run rolls it back. Raises StorageError as `commit` does.
     """
-    count = tables.erase(key, rows, start.run)
-    return _own_version(tables, start, key), count
-
-
-def _own_version(tables: OutputTables, start: RunStart, key: str) -> int:
     since = _own_commits(tables, start, key, tables.open_logs([key]).get(key))
     # Delta makes no commit if nothing changes, but a new table always has one.
     return max(

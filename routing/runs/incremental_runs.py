@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.config import ConfigError, ResolveSettings
-from routing.delta import ledger, protocol
+from routing.delta import ledger
 from routing.delta.job_outputs import LastRun
 from routing.errors import InputError
 from routing.messages import openers, pending, results, validate
@@ -250,7 +250,7 @@ class _Outputs:
             if plan.requests is not None or is_first:
                 rows["new_route_requests"] = self._requests()
             rows["resolved_routes"] = results.resolved_routes(plan, has_attempts=True)
-            versions |= commit_outputs(inputs, rows, adds=not is_first, others=self._pending_commit())
+            versions |= commit_outputs(inputs, rows, adds=not is_first, others=self._pending_write())
         with clock.stage("counts"):
             groups = count_resolved(inputs, versions)
             waiting = count_pending(inputs, versions[_PENDING])
@@ -276,15 +276,12 @@ class _Outputs:
                 "rejected_messages": self._rejected(),
                 _PENDING: waiting_rows,
             }
-            others: dict[str, Callable[[], int]] = {
-                key: partial(protocol.replace_within, tables, inputs.start, key, rows, window)
-                for key, rows in replaced.items()
+            others: dict[str, Callable[[], object]] = {
+                key: partial(tables.replace, key, rows, inputs.start.run, window) for key, rows in replaced.items()
             }
             if self._makes_pending():
                 whole = _with_others(waiting_rows, self.work.arrived.pending, _is_within(window))
-                others[_PENDING] = partial(
-                    protocol.commit, inputs.outputs, inputs.start, _PENDING, whole, adds=False
-                )
+                others[_PENDING] = partial(tables.put, _PENDING, whole, inputs.start.run, adds=False)
             requests = {} if self.plan.requests is None else {"new_route_requests": self._requests()}
             versions |= commit_outputs(inputs, requests, adds=True, others=others)
         with clock.stage("counts") as tally:
@@ -305,19 +302,17 @@ class _Outputs:
             rejected, self.step, self.inputs.options.run_id, self.plan.source.broadcasts
         )
 
-    def _pending_commit(self) -> dict[str, Callable[[], int]]:
-        """Return the commit to ``pending_messages`` if its rows may change. A new table gets all rows."""
-        inputs, step, plan = self.inputs, self.step, self.plan
+    def _pending_write(self) -> dict[str, Callable[[], object]]:
+        """Return the write to ``pending_messages`` if its rows may change. A new table gets all rows."""
+        step, plan, mark = self.step, self.plan, self.inputs.start.run
         is_new = self._makes_pending()
         if is_new or (step.tried_again is None and (step.withheld is not None or plan.uses.delays)):
             rows = increment.still_pending(plan, step, self.now)
-            commit = partial(protocol.commit, inputs.outputs, inputs.start, _PENDING, rows, adds=not is_new)
-        elif step.tried_again is not None:
+            return {_PENDING: partial(self.tables.put, _PENDING, rows, mark, adds=not is_new)}
+        if step.tried_again is not None:
             rows = increment.changed_pending(plan, step, self.now)
-            commit = partial(protocol.merge, self.tables, inputs.start, _PENDING, rows, pending.KEY)
-        else:
-            return {}
-        return {_PENDING: commit}
+            return {_PENDING: partial(self.tables.merge, _PENDING, rows, mark, pending.KEY)}
+        return {}
 
     def _makes_pending(self) -> bool:
         """Return whether ``pending_messages`` does not exist yet, or is of an older release."""

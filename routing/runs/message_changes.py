@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from routing.delta import ledger, protocol
 from routing.delta.appended_rows import check_detectable, files_of, read_appended, read_changes
-from routing.delta.job_outputs import ErasingTables, LastRun
+from routing.delta.job_outputs import LastRun
 from routing.delta.spark_tables import TableSnapshot
 from routing.messages import deletes
 from routing.messages.validate import Suspects
@@ -156,7 +156,7 @@ class TakenOut:
 
 
 def take_out_deleted(
-    inputs: RunInputs, outputs: ErasingTables, changes: ArrivedMessages, recorded: Mapping[str, int]
+    inputs: RunInputs, outputs: ledger.DeltaTables, changes: ArrivedMessages, recorded: Mapping[str, int]
 ) -> TakenOut:
     """Delete deleted messages from ``pending_messages``, and with `RunInputs.erases` from all outputs.
 
@@ -170,7 +170,8 @@ def take_out_deleted(
     with inputs.clock.stage("deletes"):
         for key in _keys(inputs, recorded):
             rows = _rows_to_delete(inputs, key, changes.deleted)
-            version, count = protocol.erase(outputs, inputs.start, key, rows)
+            count = outputs.erase(key, rows, inputs.start.run)
+            version = protocol.own_version(outputs, inputs.start, key)
             erased = None if erased is None else erased + count
             if key in recorded:
                 versions[key] = version

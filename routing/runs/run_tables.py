@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial, reduce
+from functools import reduce
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -133,16 +134,20 @@ def commit_outputs(
     outputs: Mapping[str, DataFrame | None],
     *,
     adds: bool,
-    others: Mapping[str, Callable[[], int]] | None = None,
+    others: Mapping[str, Callable[[], object]] = MappingProxyType({}),
 ) -> dict[str, int]:
     """Append rows to tables or replace their rows, and return the versions by key.
 
-    None means no rows, and an empty table is then kept. ``others`` commit to other tables. All tables are written
-    at the same time, because none depends on another, and no run counts before its row in ``runs``.
+    None means no rows, and an empty table is then kept. ``others`` write to other tables, each in one commit with
+    the run's mark. All tables are written at the same time, because none depends on another, and no run counts
+    before its row in ``runs``.
     """
     spark = inputs.outputs.spark
 
     def commit_one(key: str) -> int:
+        if key in others:
+            others[key]()
+            return protocol.own_version(inputs.outputs, inputs.start, key)
         rows = outputs[key]
         if rows is None:
             if inputs.is_empty(key):
@@ -150,7 +155,5 @@ def commit_outputs(
             rows = no_rows(spark, OUTPUTS[key])
         return protocol.commit(inputs.outputs, inputs.start, key, rows, adds=adds)
 
-    commits: dict[str, Callable[[], int]] = {key: partial(commit_one, key) for key in outputs}
-    commits |= others or {}
-    versions = frames.run_concurrently(spark, lambda key: commits[key](), list(commits))
-    return dict(zip(commits, versions, strict=True))
+    keys = [*outputs, *others]
+    return dict(zip(keys, frames.run_concurrently(spark, commit_one, keys), strict=True))

@@ -79,12 +79,14 @@ class Job:
         written = dict(start.versions)
         if "pending_messages" in last.output_versions:
             for key, own in (("resolved_routes", rows), ("pending_messages", pending(rows))):
-                written[key] = protocol.replace_within(tables, start, key, own, WINDOW)
+                tables.replace(key, own, start.run, WINDOW)
+                written[key] = protocol.own_version(tables, start, key)
             return written
         # No table has yet what the full run left delayed.
         left = pending(tables.rows("resolved_routes", last.output_versions["resolved_routes"]))
         outside = frozenset(row for row in left if row[0] not in WINDOW)
-        written["resolved_routes"] = protocol.replace_within(tables, start, "resolved_routes", rows, WINDOW)
+        tables.replace("resolved_routes", rows, start.run, WINDOW)
+        written["resolved_routes"] = protocol.own_version(tables, start, "resolved_routes")
         whole = outside | pending(rows)
         written["pending_messages"] = protocol.commit(tables, start, "pending_messages", whole, adds=False)
         return written
@@ -103,7 +105,8 @@ class Job:
             for key in sorted(start.last.output_versions):
                 if self.erases or key == "pending_messages":
                     rows = {row for row in tables.rows(key, start.versions[key]) if row[0] in gone}
-                    versions[key], _ = protocol.erase(tables, start, key, frozenset(rows))
+                    tables.erase(key, frozenset(rows), start.run)
+                    versions[key] = protocol.own_version(tables, start, key)
         return versions
 
     def _outputs(

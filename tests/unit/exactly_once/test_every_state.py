@@ -70,7 +70,7 @@ def _a_killed_erasure() -> LogsInMemory:
 
     tables = _messages_deleted()
     start = protocol.begin(tables, "killed", is_full=False)
-    protocol.erase(tables, start, "resolved_routes", frozenset({(0, 1, "first, attempt 1")}))
+    tables.erase("resolved_routes", frozenset({(0, 1, "first, attempt 1")}), start.run)
     return tables
 
 
