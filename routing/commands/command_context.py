@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from routing.document import Document
     from routing.run_context import Progress
     from routing.runs.engine_choice import EngineChoice
+    from routing.runs.running import RunEngine
 
 # The type of argparse's add_subparsers(), which has no public name.
 Subparsers = Any
@@ -185,6 +186,19 @@ def opener(
         unfit=None if choice is None or choice.is_local else UnreadableTable(choice.why),
         on_start=say_nothing if choice is None or not choice.is_local else console.note,
     )
+
+
+def engine_of(opening: TableOpener) -> RunEngine:
+    """Return the engine of a run whose tables this opener opens."""
+    from routing.delta.opening import LocalOpener
+
+    if isinstance(opening, LocalOpener):
+        from routing.runs.local_runs import local_engine
+
+        return local_engine(opening)
+    from routing.runs.pipeline import spark_engine
+
+    return spark_engine(opening)
 
 
 def load(options: argparse.Namespace, *overrides: str) -> config.Config:

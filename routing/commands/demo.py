@@ -16,8 +16,6 @@ from routing.terms import SPARK, ReadRow, Rejection
 
 if TYPE_CHECKING:
     from routing.config import Config
-    from routing.delta.opening import TableOpener
-    from routing.runs.running import Run
 
 _FOLDER = "sbroute-demo"
 
@@ -57,6 +55,7 @@ def run(options: argparse.Namespace, console: context.Console) -> int:
     with context.naming_local_engine(settings):
         spark = None if choice.is_local else tables.spark
     from routing.delta.counted_runs import new_run_id
+    from routing.runs.running import run_by
 
     # Only after all checks that may fail.
     console.command_progress.text = "the demo is not complete (start it again)"
@@ -64,7 +63,13 @@ def run(options: argparse.Namespace, console: context.Console) -> int:
     with console.during(f"writing the input tables to {folder / 'data'}"):
         build.write_tables(settings, None if without_spark else spark)
     console.command_progress.run_id = new_run_id()
-    done = _resolve(settings, None if choice.is_local else tables, console)
+    done = run_by(
+        context.engine_of(tables),
+        settings,
+        run_id=console.command_progress.run_id,
+        progress=console.progress,
+        recording=console.command_progress.recording,
+    )
     if options.format == "json":
         console.result(write_json(done.row))
         return EXIT_DONE
@@ -74,22 +79,6 @@ def run(options: argparse.Namespace, console: context.Console) -> int:
     details = [*_describe_estates(resolved), *_describe_day(resolved)] if options.all else []
     console.document([*details, *_summarize(resolved, rejections, done.row, settings)])
     return EXIT_DONE
-
-
-def _resolve(settings: Config, tables: TableOpener | None, console: context.Console) -> Run:
-    """Resolve the demo, with the local engine if there is no session."""
-    run_id, progress, recording = (
-        console.command_progress.run_id,
-        console.progress,
-        console.command_progress.recording,
-    )
-    if tables is None:
-        from routing.runs.local_runs import run_locally
-
-        return run_locally(settings, run_id=run_id, progress=progress, recording=recording)
-    from routing.runs import pipeline
-
-    return pipeline.run_with(tables, settings, run_id=run_id, progress=progress, recording=recording)
 
 
 # The output of the demo. With --all, each example by message and the day in counts come before the summary.

@@ -8,8 +8,7 @@ import time
 import traceback
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from routing.commands.command_context import (
     Console,
@@ -17,6 +16,7 @@ from routing.commands.command_context import (
     add_config,
     add_engine,
     choose_run_engine,
+    engine_of,
     engine_override,
     given_options,
     load,
@@ -94,7 +94,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Resolve as configured, and print the row of ``runs``."""
-    from routing.delta.counted_runs import check_run_id, new_run_id
+    from routing.delta.counted_runs import check_run_id, new_run_id, open_runs
     from routing.runs.running import find_done
 
     is_given = options.run_id is not None
@@ -106,23 +106,24 @@ def run(options: argparse.Namespace, console: Console) -> int:
         raise ConfigError.now_without_retries()
     if options.erase and settings.resolve.mode != "incremental":
         raise ConfigError.erase_in_full_run()
-    from routing.delta.opening import LocalOpener
+    from routing.delta.opening import LocalOpener, say_nothing
     from routing.runs.lineage import check_client
 
     check_client(settings)
     if options.follow or options.every is not None:
         return _follow(settings, options, console)
     choice = choose_run_engine(settings, is_job=options.as_job)
-    opening = LocalOpener() if choice.is_local else opener(settings, options, console)
+    if choice.is_local:
+        opening: TableOpener = LocalOpener(console.note if options.verbose else say_nothing)
+    else:
+        opening = opener(settings, options, console)
     # Before Spark is started, where `runs` is read without it.
-    done = find_done(opening, settings, run_id, now, erase=options.erase) if is_given else None
+    runs = open_runs(opening, settings.output["runs"]) if is_given else None
+    done = find_done(runs, settings, run_id, now, erase=options.erase)
     if done is None:
         choice.check_installed()
         console.note(str(choice))
-        if choice.is_local:
-            done = _run_locally(settings, options, console, run_id)
-        else:
-            done = _run(settings, opening, console, run_id, now, erase=options.erase)
+        done = _run(settings, opening, console, run_id, now, erase=options.erase)
     return _show(done, options, console)
 
 
@@ -190,32 +191,23 @@ def _show(done: Run, options: argparse.Namespace, console: Console) -> int:
 def _run(
     settings: Config, opening: TableOpener, console: Console, run_id: str, now: datetime | None, *, erase: bool
 ) -> Run:
-    """Run by Spark. Its session starts when the first table needs it."""
-    from routing.runs import pipeline
-
-    def run_by_spark(**progress: Any) -> Run:
-        with naming_local_engine(settings):
-            return pipeline.run_with(opening, settings, run_id=run_id, now=now, erase=erase, **progress)
-
-    return _run_by(run_by_spark, settings, console, run_id)
-
-
-def _run_locally(settings: Config, options: argparse.Namespace, console: Console, run_id: str) -> Run:
-    """Run without a session."""
-    from routing.runs.local_runs import run_locally
-
-    on_note = console.note if options.verbose else lambda text: None
-    return _run_by(partial(run_locally, settings, run_id=run_id, on_note=on_note), settings, console, run_id)
-
-
-def _run_by(run: Callable[..., Run], settings: Config, console: Console, run_id: str) -> Run:
-    """Run, and send the event of the completed or failed run."""
+    """Run by the engine of an opener, and send the event of the completed or failed run."""
     started = datetime.now(timezone.utc)
     from routing.runs import lineage
+    from routing.runs.running import run_by
 
     console.command_progress.text = _DOES_NOT_COUNT
     try:
-        done = run(progress=console.progress, recording=console.command_progress.recording)
+        with naming_local_engine(settings):
+            done = run_by(
+                engine_of(opening),
+                settings,
+                run_id=run_id,
+                now=now,
+                erase=erase,
+                progress=console.progress,
+                recording=console.command_progress.recording,
+            )
     except Exception as error:
         ended, why = datetime.now(timezone.utc), error
         _tell_lineage(settings, console, lambda: lineage.failed(settings, run_id, started, ended, why))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -60,7 +60,6 @@ def resolve_local(
     run_id: str | None = None,
     progress: Callable[[Progress], None] = lambda stage: None,
     on_note: Callable[[str], None] = lambda text: None,
-    recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
 ) -> Run:
     """Run the main job without Spark, in full mode, on tables of this machine's disk (commands.md).
 
@@ -71,7 +70,6 @@ def resolve_local(
         run_id: the id of the run; by default a new one.
         progress: called with each stage when it begins and when it has ended.
         on_note: called with a note on each table that is read otherwise than usual.
-        recording: the block within which the row in ``runs`` is written; it is given the run's id.
 
     Returns:
         The run.
@@ -86,20 +84,7 @@ def resolve_local(
         {'DELIVERED': 2, 'SENT': 1, 'DELAYED': 2}
     """
     choose_engine(LOCAL_ENGINE, find_run_reasons(config))
-    return run_locally(config, run_id=run_id, progress=progress, on_note=on_note, recording=recording)
-
-
-def run_locally(
-    config: Config,
-    *,
-    run_id: str | None,
-    progress: Callable[[Progress], None],
-    on_note: Callable[[str], None] = lambda text: None,
-    recording: Callable[[str], AbstractContextManager[None]],
-) -> Run:
-    """Run as `resolve_local` does, once the local engine has been chosen for the configuration."""
-    engine = local_engine(LocalOpener(on_note), tuple(_note_what_does_not_apply(config)))
-    return run_by(engine, config, run_id=run_id, progress=progress, recording=recording)
+    return run_by(local_engine(LocalOpener(on_note)), config, run_id=run_id, progress=progress)
 
 
 def _note_what_does_not_apply(config: Config) -> Iterator[str]:
@@ -109,11 +94,11 @@ def _note_what_does_not_apply(config: Config) -> Iterator[str]:
         yield "the local engine joins nothing: resolve.broadcast_limit does not apply"
 
 
-def local_engine(opener: LocalOpener, notes: Iterable[str] = (), rows_at_once: int = ROWS_AT_ONCE) -> RunEngine:
+def local_engine(opener: LocalOpener, rows_at_once: int = ROWS_AT_ONCE) -> RunEngine:
     """Return the engine that resolves and writes by Arrow and delta-rs, ``rows_at_once`` messages at a time."""
 
     def resolve(inputs: RunInputs) -> RunResult:
-        inputs.notes.extend(notes)
+        inputs.notes.extend(_note_what_does_not_apply(inputs.config))
         with allocating_by_jemalloc():
             return run_full_locally(inputs, rows_at_once)
 

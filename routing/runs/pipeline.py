@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial, reduce
@@ -217,39 +216,17 @@ def run(
         >>> done.row["rows_read"], done.row["rows_resolved"], done.row["rows_rejected"]
         (7, 5, 2)
     """
-    opener = TableOpener.of_session(spark, on_note)
-    return run_with(opener, config, run_id=run_id, now=now, erase=erase, progress=progress)
-
-
-def run_with(
-    opener: TableOpener,
-    config: Config,
-    *,
-    run_id: str | None = None,
-    now: datetime | None = None,
-    erase: bool = False,
-    progress: Callable[[Progress], None] = lambda stage: None,
-    recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
-) -> Run:
-    """Run as `run` does, in a session that starts as a separate stage when it is needed.
-
-    The row in ``runs`` is written within ``recording``, which gets the run's id.
-    """
     if config.resolve.engine == LOCAL_ENGINE:
         raise ConfigError.local_in_session()
-    return run_by(
-        spark_engine(opener),
-        config,
-        run_id=run_id,
-        now=now,
-        erase=erase,
-        progress=progress,
-        recording=recording,
-    )
+    engine = spark_engine(TableOpener.of_session(spark, on_note))
+    return run_by(engine, config, run_id=run_id, now=now, erase=erase, progress=progress)
 
 
 def spark_engine(opener: TableOpener, limits: FrameLimits = FRAME_LIMITS) -> RunEngine:
-    """Return the engine that resolves and writes by Spark, in any mode."""
+    """Return the engine that resolves and writes by Spark, in any mode.
+
+    The session of ``opener`` starts as a separate stage when it is needed.
+    """
     return RunEngine(SPARK, opener, DeltaTables, partial(spark_runs.resolve, limits=limits))
 
 

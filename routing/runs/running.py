@@ -17,7 +17,6 @@ from routing.delta.counted_runs import (
     find_recorded,
     leave_out_missing,
     new_run_id,
-    open_runs,
     release,
     say_recorded,
 )
@@ -62,15 +61,9 @@ class Run:
 
 
 def find_done(
-    opener: TableOpener, config: Config, run_id: str, now: datetime | None, *, erase: bool = False
+    runs: Table | None, config: Config, run_id: str, now: datetime | None, *, erase: bool = False
 ) -> Run | None:
-    """Return the recorded run with an id, or None. Raises OutputError, RunError."""
-    return _find_done(open_runs(opener, config.output["runs"]), config, run_id, now, erase=erase)
-
-
-def _find_done(
-    runs: Table | None, config: Config, run_id: str, now: datetime | None, *, erase: bool
-) -> Run | None:
+    """Return the run with an id that the table ``runs`` records, or None. Raises RunError."""
     row = find_recorded(runs, config, run_id, now, erase=erase)
     if row is None:
         return None
@@ -107,7 +100,10 @@ def run_by(
     progress: Callable[[Progress], None] = lambda stage: None,
     recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
 ) -> Run:
-    """Run a job once by an engine, as `pipeline.run` describes."""
+    """Run a job once by an engine, as `pipeline.run` describes.
+
+    The row in ``runs`` is written within ``recording``, which is given the run's id.
+    """
     started, opener = datetime.now(timezone.utc), engine.opener
     config = config.placed(opener.placed)
     is_full = config.resolve.mode == "full"
@@ -131,7 +127,7 @@ def run_by(
         outputs = engine.outputs(opener, config, context.notes)
         inputs = prepare(outputs, context, None if is_full else as_utc(now or started))
         if inputs is None:
-            done = _find_done(outputs.runs, config, options.run_id, now and as_utc(now), erase=erase)
+            done = find_done(outputs.runs, config, options.run_id, now and as_utc(now), erase=erase)
             if done is None:
                 raise StorageError.overtaken("runs", str(config.output["runs"]))
             return done

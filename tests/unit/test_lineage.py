@@ -358,13 +358,13 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """How the run goes: it raises ``error``, if any, or counts already."""
     how: dict[str, Any] = {"error": None, "was_recorded": False, "ids": []}
 
-    def run(opener: object, config: Config, *, run_id: str, **others: Any) -> Run:
+    def run(engine: object, config: Config, *, run_id: str, **others: Any) -> Run:
         how["ids"].append(run_id)
         if how["error"] is not None:
             raise how["error"]
         return Run({**ROW, "run_id": run_id}, (), how["was_recorded"])
 
-    monkeypatch.setattr("routing.runs.pipeline.run_with", run)
+    monkeypatch.setattr("routing.runs.running.run_by", run)
     monkeypatch.setattr("routing.commands.command_context.session", lambda *_, **__: None)
     return how
 

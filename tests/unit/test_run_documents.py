@@ -135,9 +135,9 @@ def test_the_local_engine_reads_the_previous_run(tmp_path: Path) -> None:
     assert first.earlier is None
     assert second.earlier == EarlierRun("first", first.row["finished_at"], first.row["outcome_counts"])
     # Started again, each is compared with what it was compared with.
-    opener = LocalOpener()
+    runs = open_runs(LocalOpener(), config.output["runs"])
     for done in (first, second):
-        again = find_done(opener, config, done.row["run_id"], None)
+        again = find_done(runs, config, done.row["run_id"], None)
         assert again is not None
         assert again.earlier == done.earlier
 
