@@ -44,12 +44,12 @@ def copy(config: str, source: str, out: str) -> None:
     """Start Spark as ``resolve`` does by a configuration, and write a result once more as that writes it."""
     from routing import load_config
     from routing.config import TableLocation
-    from routing.delta.spark_tables import overwrite
+    from routing.delta.spark_tables import WriteOptions, write_output
     from routing.sessions.session import settle_java_logs, start
 
     configuration = load_config(config)
     rows = start(configuration.spark).read.format("delta").load(source)
-    overwrite(rows, TABLE, TableLocation(out), "copy")
+    write_output(rows, TABLE, TableLocation(out), WriteOptions("copy"), "copy")
     settle_java_logs(ended_well=True)
 
 

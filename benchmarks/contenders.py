@@ -15,7 +15,7 @@ from benchmarks import naive
 from benchmarks.bare import TABLE
 from benchmarks.stored import Stored
 from routing.config import TableLocation
-from routing.delta.spark_tables import overwrite
+from routing.delta.spark_tables import WriteOptions, write_output
 from routing.schemas import RESOLVED_ROUTES
 from routing.tables.frames import spark_schema
 
@@ -67,7 +67,7 @@ class Copy(InSpark):
     def run(self, out: Path) -> None:
         """Copy the result of another contender."""
         frame = self.spark.read.format("delta").load(str(self.source / TABLE))
-        overwrite(frame, TABLE, TableLocation(str(out / TABLE)), "copy")
+        write_output(frame, TABLE, TableLocation(str(out / TABLE)), WriteOptions("copy"), "copy")
 
 
 @dataclass
@@ -78,4 +78,4 @@ class Naive(InSpark):
         """Resolve, and write with the same table settings."""
         frames = {k: self.spark.read.format("delta").load(location) for k, location in self.stored.tables.items()}
         result = naive.resolved_routes(frames, spark_schema(RESOLVED_ROUTES))
-        overwrite(result, TABLE, TableLocation(str(out / TABLE)), "naive")
+        write_output(result, TABLE, TableLocation(str(out / TABLE)), WriteOptions("naive"), "naive")

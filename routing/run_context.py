@@ -31,6 +31,17 @@ class Progress:
         return {name: value for name, value in values.items() if value is not None}
 
 
+@contextmanager
+def reporting_failures(doing: str) -> Iterator[None]:
+    """Raise a StorageError that says what the block was doing, for an error from outside this package."""
+    try:
+        yield
+    except RoutingError:
+        raise
+    except Exception as error:
+        raise StorageError.failed(doing, first_sentence(error)) from error
+
+
 @dataclass
 class StageTally:
     """The number of rows of a stage, which the stage sets before it ends."""
@@ -62,13 +73,10 @@ class StageClock:
         before, self._within = self._within, 0.0
         outer, self._current = self._current, name
         try:
-            self.on_change(name)
-            yield tally
-            self.on_change(outer)
-        except RoutingError:
-            raise
-        except Exception as error:
-            raise StorageError.failed(f"in stage {name}", first_sentence(error)) from error
+            with reporting_failures(f"in stage {name}"):
+                self.on_change(name)
+                yield tally
+                self.on_change(outer)
         finally:
             self._current = outer
         seconds = time.monotonic() - begun

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import takewhile
@@ -26,8 +26,9 @@ from routing.delta.spark_tables import STATISTICS, order_since
 from routing.delta.table_creation import creating, end_creation
 from routing.delta.table_details import check_writable, relative_path
 from routing.delta.table_log import TableLog
-from routing.errors import InputError, RoutingError, StorageError, first_sentence
+from routing.errors import InputError, StorageError, first_sentence
 from routing.rules.timeline import TimeRange
+from routing.run_context import reporting_failures
 from routing.schemas import Schema
 from routing.sessions.existing_session import ExistingSession, HasSession, find_setting, is_refusal
 from routing.tables import sql_statements
@@ -147,9 +148,7 @@ class DeltaTables(JobTables):
 
     def replace(self, key: str, rows: DataFrame, commit_mark: CommitMark, within: TimeRange) -> None:
         """Replace the rows within a time range by others within it, in a marked commit."""
-        options = spark_tables.WriteOptions(
-            commit_mark.as_text(), adds=False, widens=key in self.lacking, within=within
-        )
+        options = spark_tables.WriteOptions(commit_mark.as_text(), widens=key in self.lacking, within=within)
         self._put(key, rows, options)
 
     def merge(self, key: str, rows: DataFrame, commit_mark: CommitMark, on: Sequence[str]) -> None:
@@ -164,13 +163,11 @@ class DeltaTables(JobTables):
         Only the columns of ``rows`` are compared, and conversation ids without regard to case.
         """
         location = self.config.output[key]
-        try:
-            with _marking(self.spark, location, commit_mark):
-                return sql_statements.delete_matching(rows, location, folded=["conversation_id"])
-        except Exception as error:
-            raise StorageError.failed(
-                f"deleting rows from output.{key} at {location}", first_sentence(error)
-            ) from error
+        with (
+            reporting_failures(f"deleting rows from output.{key} at {location}"),
+            _marking(self.spark, location, commit_mark),
+        ):
+            return sql_statements.delete_matching(rows, location, folded=["conversation_id"])
 
     def restore(self, key: str, version: int, commit_mark: CommitMark) -> None:
         """Restore a table to a version, by a commit that is marked. Raises StorageError.
@@ -197,28 +194,9 @@ class DeltaTables(JobTables):
         return self._is_recorded(commit_mark)
 
     def _put(self, key: str, rows: DataFrame, options: spark_tables.WriteOptions) -> None:
-        exists = key in self._logs
-        _put_by_spark(
-            rows, key, self.config.output[key], schemas.OUTPUTS[key], options, self.place("runs"), exists
-        )
+        schema = None if key in self._logs else schemas.OUTPUTS[key]
+        spark_tables.write_output(rows, key, self.config.output[key], options, self.place("runs"), schema)
         self.lacking.discard(key)
-
-
-def _put_by_spark(
-    rows: DataFrame,
-    key: str,
-    location: TableLocation,
-    schema: Schema,
-    options: spark_tables.WriteOptions,
-    job: str,
-    exists: bool,
-) -> None:
-    """Write an output of a job with Spark, in one marked commit. ``exists`` is True for an existing table."""
-    with creating(location, job):
-        if not exists and (location.is_name or options.cluster_by):
-            # If a catalog creates a table together with its rows, that commit has no mark.
-            spark_tables.create_output(rows.sparkSession, key, location, schema.optional(), options.cluster_by)
-        spark_tables.put(rows, key, location, options)
 
 
 @contextmanager
@@ -312,7 +290,7 @@ class LocalOutputs(JobTables):
     def put(self, key: str, rows: RowSource, commit_mark: CommitMark, *, adds: bool) -> None:
         """Append rows to a table, or replace its rows. Raises StorageError."""
         location, schema = self.config.output[key], schemas.OUTPUTS[key]
-        try:
+        with self._reporting(key):
             with creating(location, self.place("runs")):
                 # Create the table before its files, because a folder with files but no log is not a table.
                 if not commits.has_commits(location):
@@ -326,10 +304,6 @@ class LocalOutputs(JobTables):
             if is_change:
                 with self._believe_log(key, commit_mark, table.version):
                     table.commit_files(files, schema, adds=adds, metadata=commit_mark.as_text())
-        except RoutingError:
-            raise
-        except Exception as error:
-            raise self._failed(key, error) from error
         self.lacking.discard(key)
 
     def restore(self, key: str, version: int, commit_mark: CommitMark) -> None:
@@ -347,14 +321,12 @@ class LocalOutputs(JobTables):
     def record(self, row: ReadRow, commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run. Return False if a run already had this turn (since a version of ``runs``)."""
         location = self.config.output["runs"]
-        try:
+        with self._reporting("runs"):
             rows = table_of([row], schemas.RUNS.optional())
             newest = self.open_logs(["runs"]).get("runs")
             known_version = -1 if newest is None else newest.version
             with creating(location, str(location)), self._believe_log("runs", commit_mark, known_version):
                 append_once(location, rows, commit_mark.as_text(), order_since(since), turn)
-        except Exception as error:
-            raise self._failed("runs", error) from error
         self.lacking.discard("runs")
         return self._is_recorded(commit_mark)
 
@@ -376,9 +348,8 @@ class LocalOutputs(JobTables):
                 f" {first_sentence(error)}"
             )
 
-    def _failed(self, key: str, error: Exception) -> StorageError:
-        doing = f"writing output.{key} to {self.config.output[key]}"
-        return StorageError.failed(doing, first_sentence(error))
+    def _reporting(self, key: str) -> AbstractContextManager[None]:
+        return reporting_failures(f"writing output.{key} to {self.config.output[key]}")
 
 
 @dataclass(frozen=True)
@@ -408,19 +379,17 @@ class ReplacedOutput:
         """
         if isinstance(self.writer, UnreadableTable):
             raise ValueError("the table is Spark's to write")
-        try:
+        with reporting_failures(self._writing):
             with creating(self.location, self.job):
                 stored = self.writer or _make(self.key, self.location, self.schema)
             return stored.replace_rows(rows, self.schema, _measured(self.key), metadata)
-        except RoutingError:
-            raise
-        except Exception as error:
-            raise StorageError.failed(self._writing, first_sentence(error)) from error
 
     def replace_by_spark(self, spark: SparkSession, rows: DataFrame, metadata: str) -> int:
         """Replace all rows by Spark, and return the new version of the table. Raises StorageError."""
-        options = spark_tables.WriteOptions(metadata, adds=False, widens=bool(self.lacks))
-        _put_by_spark(rows, self.key, self.location, self.schema, options, self.job, self.exists)
+        options = spark_tables.WriteOptions(metadata, widens=bool(self.lacks))
+        spark_tables.write_output(
+            rows, self.key, self.location, options, self.job, None if self.exists else self.schema
+        )
         history = TableLog(ExistingSession(spark), self.location).history()
         ours = next((commit.version for commit in history if commit.metadata == metadata), None)
         if ours is None:

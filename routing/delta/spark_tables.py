@@ -13,6 +13,7 @@ from routing.delta.table_creation import creating
 from routing.delta.table_log import TableLog
 from routing.errors import InputError, OutputError, StorageError, first_sentence
 from routing.rules.timeline import TimeRange
+from routing.run_context import reporting_failures
 from routing.schemas import Schema
 from routing.sessions.existing_session import ExistingSession, HasSession, condition
 from routing.tables import sql_statements
@@ -300,7 +301,7 @@ class WriteOptions:
     """
 
     metadata: str
-    adds: bool
+    adds: bool = False
     widens: bool = False
     cluster_by: tuple[str, ...] = ()
     turn: int | None = None
@@ -327,24 +328,31 @@ def put(rows: DataFrame, key: str, location: TableLocation, options: WriteOption
 
 def _save(writer: DataFrameWriter, key: str, location: TableLocation) -> None:
     """Write rows to a table. Raises StorageError."""
-    try:
+    with reporting_failures(f"writing {key} to {location}"):
         if location.is_name:
             sql_statements.save_named(writer, location)
         else:
             writer.save(location.text)
-    except Exception as error:
-        raise StorageError.failed(f"writing {key} to {location}", first_sentence(error)) from error
 
 
-def overwrite(rows: DataFrame, key: str, location: TableLocation, job: str, schema: Schema | None = None) -> None:
-    """Replace a whole table, or create it, in one commit that names the job. Raises StorageError.
+def write_output(
+    rows: DataFrame,
+    key: str,
+    location: TableLocation,
+    options: WriteOptions,
+    job: str,
+    schema: Schema | None = None,
+) -> None:
+    """Write an output that may not exist yet, as `put` does. ``job`` is that of `creating`.
 
-    With ``schema``, a missing table of a catalog is created before, with comments on its columns.
+    ``schema`` is None if the table exists. Otherwise a table of a catalog, or a clustered one, is created before,
+    with comments on its columns.
     """
     with creating(location, job):
-        if location.is_name and schema is not None:
-            create_output(rows.sparkSession, key, location, schema)
-        put(rows, key, location, WriteOptions(job, adds=False))
+        if schema is not None and (location.is_name or options.cluster_by):
+            # If a catalog creates a table together with its rows, that commit has no mark.
+            create_output(rows.sparkSession, key, location, schema.optional(), options.cluster_by)
+        put(rows, key, location, options)
 
 
 def _comments(key: str, location: TableLocation) -> Mapping[str, str] | None:
@@ -356,24 +364,20 @@ def create_output(
     spark: SparkSession, key: str, location: TableLocation, schema: Schema, cluster_by: Sequence[str] = ()
 ) -> None:
     """Create an empty output, unless somebody has just created it. Raises StorageError."""
-    try:
+    with reporting_failures(f"creating output.{key} at {location}"):
         properties = properties_of(key, cluster_by)
         sql_statements.create_table(spark, location, schema, properties, cluster_by, _comments(key, location))
-    except Exception as error:
-        raise StorageError.failed(f"creating output.{key} at {location}", first_sentence(error)) from error
 
 
 def cluster_output(spark: SparkSession, key: str, log: TableLog, names: tuple[str, ...]) -> None:
     """Set the columns by which an output is clustered, if it has others. Raises StorageError."""
     if log.detail.cluster_by == names:
         return
-    try:
+    with reporting_failures(f"clustering output.{key} at {log.location}"):
         measured = log.detail.properties.get(_MEASURED)
         if measured is not None and not set(names) <= set(measured.split(",")):
             sql_statements.set_properties(spark, log.location, properties_of(key, names))
         sql_statements.cluster_by(spark, log.location, names)
-    except Exception as error:
-        raise StorageError.failed(f"clustering output.{key} at {log.location}", first_sentence(error)) from error
 
 
 def create_if_missing(spark: SparkSession, key: str, location: TableLocation, schema: Schema) -> None:
@@ -381,7 +385,7 @@ def create_if_missing(spark: SparkSession, key: str, location: TableLocation, sc
 
     Raises StorageError.
     """
-    try:
+    with reporting_failures(f"creating tables.{key} at {location}"):
         version = current_version(ExistingSession(spark), location)
         if version is None:
             sql_statements.create_table(spark, location, schema, comments=_comments(key, location))
@@ -390,8 +394,6 @@ def create_if_missing(spark: SparkSession, key: str, location: TableLocation, sc
         missing = [field for field in schema if field.name not in column_names]
         if missing:
             sql_statements.add_columns(spark, location, missing, _comments(key, location))
-    except Exception as error:
-        raise StorageError.failed(f"creating tables.{key} at {location}", first_sentence(error)) from error
 
 
 REMOVE = "_remove"
@@ -413,10 +415,8 @@ def merge(
     are compared without case. A row with a true `REMOVE` is deleted. With ``insert_only``, existing rows stay
     unchanged. Raises StorageError.
     """
-    try:
+    with reporting_failures(f"writing {table_name} to {location}"):
         sql_statements.merge(rows, location, on, removed_by=REMOVE, folded=folded, insert_only=insert_only)
-    except Exception as error:
-        raise StorageError.failed(f"writing {table_name} to {location}", first_sentence(error)) from error
 
 
 def replace_rows(rows: DataFrame, key: str, location: TableLocation) -> None:

@@ -409,7 +409,9 @@ def write_tables(config: Config, spark: SparkSession | None) -> None:
 
     def store(key: str) -> None:
         frame = frames.frame_of(spark, rows[key], schemas[key])
-        spark_tables.overwrite(frame.coalesce(1), key, config.tables[key], "demo")
+        spark_tables.write_output(
+            frame.coalesce(1), key, config.tables[key], spark_tables.WriteOptions("demo"), "demo"
+        )
 
     frames.run_concurrently(spark, store, list(INPUTS))
 

@@ -6,16 +6,16 @@ delta-rs writes a table if it supports its features, otherwise Spark does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from routing.config import TableLocation
 from routing.delta import commits
 from routing.delta.local_tables import LocalTable, write_new
-from routing.errors import StorageError, first_sentence
 from routing.importing.covered_rows import FOLDED, ON, bounds_of, key_of
 from routing.importing.history import TableChanges
+from routing.run_context import reporting_failures
 from routing.schemas import MESSAGES, TABLES, ColumnKind, Field, Schema
 from routing.tables.arrow_forms import fold_texts
 from routing.tables.arrow_rows import arrow_schema, table_of
@@ -358,10 +358,5 @@ class SparkWriter:
 TableWriter = LocalWriter | SparkWriter
 
 
-@contextmanager
-def _phrase_failures(doing: str, key: str, location: TableLocation) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        what = f"{doing} tables.{key} {'at' if doing == 'creating' else 'to'} {location}"
-        raise StorageError.failed(what, first_sentence(error)) from error
+def _phrase_failures(doing: str, key: str, location: TableLocation) -> AbstractContextManager[None]:
+    return reporting_failures(f"{doing} tables.{key} {'at' if doing == 'creating' else 'to'} {location}")

@@ -56,11 +56,11 @@ def _compare(spark: SparkSession, sides: ComparedSides, folder: Path) -> Compare
     """Compare messages of a Delta table, which is visible in plans."""
     messages, changes = str(folder / "messages"), str(folder / "changes")
     written: list[DataFrame] = []
-    overwrite = spark_tables.overwrite
+    write = spark_tables.write_output
 
     def watched(rows: DataFrame, *others: Any) -> None:
         written.append(rows)
-        overwrite(rows, *others)
+        write(rows, *others)
 
     def make(tables: Tables) -> dict[str, Any]:
         traffic = frames(spark, tables)
@@ -70,7 +70,7 @@ def _compare(spark: SparkSession, sides: ComparedSides, folder: Path) -> Compare
 
     store(frame_of(spark, sides.rows[:1], MESSAGE_CHANGES), Path(changes))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spark_tables, "overwrite", watched)
+        patch.setattr(spark_tables, "write_output", watched)
         done = compare_sides(make, sides, out=TableLocation(changes))
     [frame] = written
     return ComparedBySpark(sides, done, frame, messages, changes)

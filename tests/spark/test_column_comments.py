@@ -44,6 +44,9 @@ def test_tables_that_runs_imports_and_diff_create(spark: SparkSession, schema: s
     changes = TableLocation(f"{schema}.message_changes", is_name=True)
     columns = MESSAGE_CHANGES.optional()
     for _ in range(2):
-        spark_tables.overwrite(frame_of(spark, [], columns), "message_changes", changes, "diff", columns)
+        options = spark_tables.WriteOptions("diff")
+        spark_tables.write_output(
+            frame_of(spark, [], columns), "message_changes", changes, options, "diff", columns
+        )
     for key in (*OUTPUTS, "routes", "message_changes"):
         assert _comments(spark, f"{schema}.{key}") == comments_of(key)

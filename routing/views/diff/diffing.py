@@ -20,13 +20,14 @@ from routing.delta.local_tables import LocalTable, UnreadableTable
 from routing.delta.opening import TableOpener
 from routing.delta.table_creation import creating, is_vacant
 from routing.engines.traffic_tables import open_traffic
-from routing.errors import OutputError, RoutingError, StorageError, first_sentence, join_bounded
+from routing.errors import OutputError, join_bounded
 from routing.lint.lint_estate import read_one
 from routing.lint.lint_settings import LintSettings
 from routing.lint.lint_settings import settings as lint_settings
 from routing.result_schemas import MESSAGE_CHANGES
 from routing.rules.text import broker_id
 from routing.rules.timeline import micros_of, moment_of
+from routing.run_context import reporting_failures
 from routing.schemas import TRAFFIC
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.given_tables import take_tables
@@ -102,14 +103,10 @@ def replace_table(
     place = opener.placed("--out", place)
     if isinstance(writer, UnreadableTable):
         return _write_by_spark(opener, place, writer, rows.collect())
-    try:
+    with reporting_failures(f"writing --out to {place}"):
         with creating(place, DIFF_JOB):
             stored = writer or LocalTable.make(place, MESSAGE_CHANGES.optional())
         return stored.replace_rows(rows, MESSAGE_CHANGES).rows()
-    except RoutingError:
-        raise
-    except Exception as error:
-        raise StorageError.failed(f"writing --out to {place}", first_sentence(error)) from error
 
 
 def _write_by_spark(opener: TableOpener, place: TableLocation, why: UnreadableTable, rows: pyarrow.Table) -> Table:
@@ -120,7 +117,7 @@ def _write_by_spark(opener: TableOpener, place: TableLocation, why: UnreadableTa
     names = MESSAGE_CHANGES.names
     columns = columns_in(rows, MESSAGE_CHANGES, {name: name for name in names})
     frame = frames.frame_of_tuples(spark, columns.rows(*names), MESSAGE_CHANGES.optional())
-    spark_tables.overwrite(frame, _KEY, place, DIFF_JOB, MESSAGE_CHANGES.optional())
+    spark_tables.write_output(frame, _KEY, place, spark_tables.WriteOptions(DIFF_JOB), DIFF_JOB, MESSAGE_CHANGES)
     return rows
 
 

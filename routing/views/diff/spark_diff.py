@@ -157,6 +157,8 @@ def _has(values: Only) -> Column:
 
 
 def _write(changed: DataFrame, location: TableLocation) -> DataFrame:
-    spark_tables.overwrite(changed, OUT, location, DIFF_JOB, MESSAGE_CHANGES.optional())
+    spark_tables.write_output(
+        changed, OUT, location, spark_tables.WriteOptions(DIFF_JOB), DIFF_JOB, MESSAGE_CHANGES
+    )
     spark = changed.sparkSession
     return spark_tables.snapshots(ExistingSession(spark), {OUT: location})[OUT].read(spark)
