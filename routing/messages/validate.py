@@ -286,41 +286,23 @@ def _add_flag(names: DataFrame, flag: str) -> DataFrame:
 # Only this check takes longer the more is stored: it reads two columns of `resolved_routes`.
 
 
-@dataclass(frozen=True)
-class DoubledKeys:
-    """The distinct keys that are already stored or occur twice: instance_name, message_id, is_stored."""
-
-    keys: DataFrame
-    count: int
-
-
-@dataclass(frozen=True)
-class DistinctMessages:
-    """Messages without duplicates, and the original duplicates with their reasons (or None)."""
-
-    messages: DataFrame
-    duplicates: DataFrame | None
-    count: int
-
-
 def set_doubles_aside(
     messages: DataFrame,
-    doubled_keys: DoubledKeys,
+    doubled: JoinSide,
     scopes: JoinSide,
     quarantined: Collection[str],
     frame_cache: FrameCache,
     broadcasts: BroadcastBudget,
-) -> DistinctMessages:
+) -> tuple[DataFrame, DataFrame]:
     """Reject the rows of duplicate keys, except one row of each key that is not stored yet.
 
-    ``messages`` are new rows, conformed, and ``doubled_keys`` the duplicate keys among them. ``scopes`` is as in
+    Returns the messages without duplicates, and the original duplicates with their reasons.
+
+    ``messages`` are new rows, conformed, and ``doubled`` is the result of `find_doubles`. ``scopes`` is as in
     `lookups.RunLookups`. Of the rows without another fault, the one with the smallest enqueue_time,
     conversation_id, is_initiator and message_sequence_number is kept. If all rows of a key have another fault, all
     are kept. Quarantine does not count as a fault. The frames in ``frame_cache`` must stay until both are written.
     """
-    if not doubled_keys.count:
-        return DistinctMessages(messages, None, 0)
-    doubled = broadcasts.join_side("the doubled message ids", doubled_keys.keys, doubled_keys.count)
     judged = frame_cache.keep(_judge(messages, doubled, scopes, quarantined, broadcasts))
     is_duplicate = F.col("is_duplicate")
     single = messages.join(doubled.with_hint().select(*KEY), KEY, how="left_anti")
@@ -329,7 +311,7 @@ def set_doubles_aside(
         *MESSAGES.names,
         F.concat("reasons", F.array(F.lit(str(Rejection.DUPLICATE_MESSAGE_ID)))).alias("reasons"),
     )
-    return DistinctMessages(single.select(*MESSAGES.names).unionByName(counting), duplicates, duplicates.count())
+    return single.select(*MESSAGES.names).unionByName(counting), duplicates
 
 
 def find_doubles(
@@ -338,8 +320,10 @@ def find_doubles(
     frame_cache: FrameCache,
     broadcasts: BroadcastBudget,
     count: int | None = None,
-) -> DoubledKeys:
-    """Find duplicate keys with Spark, in any number. ``count`` is the number of new rows, if it is known.
+) -> JoinSide | None:
+    """Find the distinct keys that are already stored or occur twice: instance_name, message_id, is_stored.
+
+    Returns None without any. ``count`` is the number of new rows, if it is known.
 
     Stored keys are found by a 64-bit hash, which Spark looks up faster than texts. A stored key that only shares
     the hash of a new key has no new row, so it is not a duplicate.
@@ -353,7 +337,8 @@ def find_doubles(
         rows = rows.unionByName(alike.select(*KEY, F.lit(0).alias("rows"), F.lit(True).alias("is_stored")))
     keys = rows.groupBy(*KEY).agg(F.sum("rows").alias("rows"), F.bool_or("is_stored").alias("is_stored"))
     is_doubled = (F.col("rows") > 1) | ((F.col("rows") > 0) & F.col("is_stored"))
-    return DoubledKeys(*frame_cache.keep_counted(keys.where(is_doubled).select(*KEY, "is_stored"), count))
+    doubled, doubled_count = frame_cache.keep_counted(keys.where(is_doubled).select(*KEY, "is_stored"), count)
+    return broadcasts.join_side("the doubled message ids", doubled, doubled_count) if doubled_count else None
 
 
 def select_near(stored: DataFrame, messages: DataFrame, within: timedelta) -> DataFrame:

@@ -174,15 +174,12 @@ def read(
         with clock.stage("duplicates"):
             before = None if stored.last is None else _stored_near(lookups.spark, arrived, stored)
             doubled = validate.find_doubles(messages, before, frame_cache, broadcasts, arrived.count)
-            distinct = validate.set_doubles_aside(
-                messages, doubled, lookups.scopes, quarantined, frame_cache, broadcasts
-            )
-            step = replace(
-                step,
-                as_read=distinct.messages,
-                duplicates=distinct.duplicates,
-                duplicate_count=distinct.count,
-            )
+            if doubled is not None:
+                as_read, duplicates = validate.set_doubles_aside(
+                    messages, doubled, lookups.scopes, quarantined, frame_cache, broadcasts
+                )
+                count = duplicates.count()
+                step = replace(step, as_read=as_read, duplicates=duplicates, duplicate_count=count)
     if arrived.requests is not None:
         with clock.stage("requests"):
             step = _with_requests(step, arrived.requests, broadcasts)

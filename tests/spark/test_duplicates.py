@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from routing.messages import validate
 from routing.schemas import MESSAGES, RESOLVED_ROUTES
-from routing.tables.cached_frames import BroadcastBudget, FrameCache, select_by_hash, side_of
+from routing.tables.cached_frames import BroadcastBudget, FrameCache, JoinSide, select_by_hash, side_of
 from tests.estate_rows import message
 from tests.frames import frame_of, rows_of
 from tests.plans import printed_plan
@@ -47,10 +47,12 @@ TWICE = {("hub", "m3"): False, ("hub", ""): False}
 FOUND = {**TWICE, ("hub", "m2"): True, ("hub", "m4"): True}
 
 
-def _stored_by_key(doubled: validate.DoubledKeys) -> dict[tuple[str, str], bool]:
-    rows = rows_of(doubled.keys)
-    assert len(rows) == doubled.count
-    return {(row["instance_name"], row["message_id"]): row["is_stored"] for row in rows}
+def _stored_by_key(doubled: JoinSide | None) -> dict[tuple[str, str], bool]:
+    assert doubled is not None
+    rows = rows_of(doubled.rows)
+    stored = {(row["instance_name"], row["message_id"]): row["is_stored"] for row in rows}
+    assert len(stored) == len(rows)
+    return stored
 
 
 def test_doubled_keys_of_new_messages(spark: SparkSession) -> None:
@@ -64,7 +66,7 @@ def test_doubled_keys_of_new_messages(spark: SparkSession) -> None:
             **TWICE,
             ("hub", "m4"): False,
         }
-        assert validate.find_doubles(new.limit(1), stored, frame_cache, budget).count == 0
+        assert validate.find_doubles(new.limit(1), stored, frame_cache, budget) is None
 
 
 @pytest.mark.parametrize("count", [10, 60_000])
