@@ -107,7 +107,7 @@ test-crash: setup  ## kill and race runs, fill the disk, corrupt logs (SHORT=1 f
 mutants: setup  ## break each rule once in a copy and expect a failing test (ARGS=--fast for rules only, ARGS=NAME)
 	@$(WITH_JAVA) $(BIN)/python -m tests.mutants $(ARGS)
 
-bench: .venv/.bench  ## measure a warm session beside a copy, plain PySpark, Polars and DuckDB (ARGS='--messages 1000000')
+bench: .venv/.bench  ## measure a warm session beside a copy and plain PySpark (ARGS='--messages 1000000')
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.bench $(ARGS)
 
 bench-check: .venv/.bench  ## compare the ratios of a short measurement with the recorded baseline

@@ -1,14 +1,14 @@
-"""Measure ``make bench``: resolve in a warm session beside a copy of its result, plain PySpark, Polars and DuckDB.
+"""Measure ``make bench``: resolve in a warm session beside a copy of its result, and plain PySpark.
 
 It makes the tables once and runs all contenders in turn after a warm-up. Then it compares the results, and prints
-medians and ratios as a table, or as JSON with ``--json``. Run ``make floor`` to measure whole commands.
+medians and ratios as a table, or as JSON with ``--json``. Run ``make floor`` to measure whole commands, also
+beside Polars and DuckDB.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -21,9 +21,8 @@ from pyspark.sql import SparkSession
 from benchmarks.bare import TABLE
 from benchmarks.comparing import ROW_BY_ROW_UP_TO, differences
 from benchmarks.contenders import NAIVE_UP_TO, Copy, Naive, Resolve
-from benchmarks.gates import COPY, DUCKDB, POLARS, RESOLVE
+from benchmarks.gates import COPY, RESOLVE
 from benchmarks.memory import java_peak
-from benchmarks.processes import engine
 from benchmarks.report import NAIVE, Line, lines, ratios
 from benchmarks.rounds import Measurable, Mismatch, first_result, measure
 from benchmarks.shape import Shape
@@ -34,7 +33,7 @@ from routing.render.wording import count
 from routing.sessions.session import JAVA_OPTIONS, start
 
 UDF = "resolve-udf"
-ALL = (RESOLVE, COPY, UDF, NAIVE, POLARS, DUCKDB)
+ALL = (RESOLVE, COPY, UDF, NAIVE)
 
 
 @dataclass(frozen=True)
@@ -117,25 +116,21 @@ def _others(
     spark: SparkSession, stored_tables: Stored, shape: Shape, options: Options
 ) -> tuple[Sequence[Measurable], list[str]]:
     """Return the installed contenders other than resolve, and a sentence for each missing one."""
-    named = re.fullmatch(r"local\[(\d+)\]", options.master)
-    threads = int(named[1]) if named else 2
     notes: list[str] = []
     chosen: list[Measurable] = []
     for name in (n for n in ALL if n in options.wanted and n != RESOLVE):
-        if name in (NAIVE, POLARS, DUCKDB) and not shape.fits_subset:
+        if name == NAIVE and not shape.fits_subset:
             notes.append(f"{name} is left out: it knows no route versions and no route requests")
         elif name == NAIVE and shape.messages > NAIVE_UP_TO:
             notes.append(f"{name} is left out: more than {NAIVE_UP_TO:,} messages")
-        elif name in (NAIVE, POLARS, DUCKDB) and find_spec("xxhash" if name == NAIVE else name) is None:
+        elif name == NAIVE and find_spec("xxhash") is None:
             notes.append(f"{name} is left out: not installed (pip install -e '.[bench]')")
         elif name == COPY:
             chosen.append(Copy(name, spark, stored_tables, source=first_result(stored_tables.results, RESOLVE)))
         elif name == UDF:
             chosen.append(Resolve(name, spark, stored_tables, "udf", options.broadcast_limit))
-        elif name == NAIVE:
-            chosen.append(Naive(name, spark, stored_tables))
         else:
-            chosen.append(engine(name, stored_tables, threads))
+            chosen.append(Naive(name, spark, stored_tables))
     return chosen, notes
 
 

@@ -86,9 +86,10 @@ def _last_run(out: Path) -> dict[str, Any]:
     return {**row, "stage_seconds": dict(row["stage_seconds"])}
 
 
-def engine(name: str, stored_tables: Stored, threads: int) -> Process:
-    """Polars or DuckDB, doing the plain part of the same work."""
-    command = (sys.executable, "-m", "benchmarks.worker", name, str(threads), json.dumps(stored_tables.tables))
+def engine(name: str, stored_tables: Stored) -> Process:
+    """Polars or DuckDB, doing the plain part of the same work on all cores."""
+    threads = str(os.cpu_count() or 1)
+    command = (sys.executable, "-m", "benchmarks.worker", name, threads, json.dumps(stored_tables.tables))
     return Process(name, lambda out: [*command, str(out / TABLE)], after=RESOLVE)
 
 
@@ -185,7 +186,7 @@ def over_large(shape: Shape, folder: Path) -> tuple[dict[str, Process], Path]:
         Process(
             COPY, lambda out: [*_BARE, "copy", str(config), str(first / TABLE), str(out / TABLE)], after=RESOLVE
         ),
-        *(engine(name, stored_tables, os.cpu_count() or 1) for name in (POLARS, DUCKDB) if find_spec(name)),
+        *(engine(name, stored_tables) for name in (POLARS, DUCKDB) if find_spec(name)),
         *(Process(LOCAL, locally, after=RESOLVE) for _ in range(all(map(find_spec, (POLARS, DUCKDB))))),
         *_analysis(config, cache(lambda: _last_id(stored_tables))),
         *_reporting(config, first),

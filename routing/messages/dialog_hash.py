@@ -7,7 +7,7 @@ has a Python UDF.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -24,19 +24,14 @@ from routing.tables import sql_statements
 from routing.tables.spark_forms import hash_dialog_id
 
 
-def ensure_hash_function(
-    spark: SparkSession, name: str, answers: Mapping[str, int], make: Callable[[], object] | None = None
-) -> bool:
+def ensure_hash_function(spark: SparkSession, name: str, make: Callable[[], object] | None = None) -> bool:
     """Create the dialog-ID hash as a function. Return False if another function has its name.
 
-    Args: spark: the session. name: the function's name, in the session and in its current schema. answers: the
-    function's results for some texts. A function with these results counts as the same. make: creates the
-    function, by default as an SQL function.
-
-    Raises: PySparkException: the session cannot create the function.
+    A function with the results of the hash for some texts counts as the same. ``make`` creates the function, by
+    default as an SQL function. Raises PySparkException if the session cannot create it.
     """
     if sql_statements.has_function(spark, name):
-        return _gives(spark, name, answers)
+        return _is_hash(spark, name)
     try:
         if make is None:
             sql_statements.create_hash_function(spark, name)
@@ -46,14 +41,14 @@ def ensure_hash_function(
         # Another thread may have created it since the check.
         if not sql_statements.has_function(spark, name):
             raise
-        return _gives(spark, name, answers)
+        return _is_hash(spark, name)
     return True
 
 
-def _gives(spark: SparkSession, name: str, answers: Mapping[str, int]) -> bool:
-    """Return whether a function gives these answers, or False if it takes no text or fails."""
+def _is_hash(spark: SparkSession, name: str) -> bool:
+    """Return whether a function gives the results of the hash, or False if it takes no text or fails."""
     try:
-        return sql_statements.call_function(spark, name, list(answers)) == list(answers.values())
+        return sql_statements.call_function(spark, name, list(_ANSWERS)) == list(_ANSWERS.values())
     except PySparkException:
         return False
 
@@ -113,7 +108,7 @@ def _has_own_function(spark: SparkSession) -> bool:
     if not _inlines_functions(spark):
         return False
     try:
-        return ensure_hash_function(spark, OWN_SQL_FUNCTION, _ANSWERS)
+        return ensure_hash_function(spark, OWN_SQL_FUNCTION)
     except PySparkException:
         # A platform may refuse to create functions.
         return False
@@ -135,7 +130,7 @@ def register(spark: SparkSession) -> None:
         -7134192457530542294
     """
     make = None if _inlines_functions(spark) else partial(spark.udf.register, SQL_FUNCTION, _arrow_udf())
-    if not ensure_hash_function(spark, SQL_FUNCTION, _ANSWERS, make):
+    if not ensure_hash_function(spark, SQL_FUNCTION, make):
         raise EnvironmentFault.function_taken(SQL_FUNCTION)
 
 

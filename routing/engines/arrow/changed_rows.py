@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.engines.arrow.compared_paths import HOP, WORDS, ComparedPaths
-from routing.engines.arrow.message_keys import NUMBERED, texts_of
+from routing.engines.arrow.message_keys import NUMBERED, numbers_of, texts_of
 from routing.engines.arrow.text_numbers import used_words
 from routing.result_schemas import DECIDED, ENDS, EXAMPLES, MESSAGE_CHANGES, SIDES
 from routing.schemas import ColumnKind
@@ -107,10 +107,7 @@ class ChangedRows:
         columns: dict[str, pyarrow.Array] = {name: rows[name] for name in ("message_id", "is_initiator")}
         columns["conversation_id"] = rows[AS_READ]
         columns |= {name: _readable(used_words(texts_of(rows, name))) for name in NUMBERED}
-        has_number = "message_sequence_number" in rows.schema.names
-        columns["message_sequence_number"] = (
-            rows["message_sequence_number"] if has_number else pyarrow.nulls(len(rows), pyarrow.int64())
-        )
+        columns["message_sequence_number"] = numbers_of(rows, "message_sequence_number")
         columns["enqueue_time"] = rows["enqueued"].view(arrow_type(ColumnKind.TIMESTAMP))
         texts = {
             f"{name}_{word}": column

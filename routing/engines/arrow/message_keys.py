@@ -154,6 +154,13 @@ def texts_of(rows: pyarrow.RecordBatch, name: str) -> pyarrow.Array:
     return rows[name] if name in rows.schema.names else pyarrow.nulls(len(rows), pyarrow.string())
 
 
+def numbers_of(rows: pyarrow.RecordBatch, name: str) -> pyarrow.Array:
+    """Return a column of numbers, or nulls if messages lack it."""
+    import pyarrow
+
+    return rows[name] if name in rows.schema.names else pyarrow.nulls(len(rows), pyarrow.int64())
+
+
 def _has_large_groups(rows: Any, names: Collection[str], most: int) -> bool:
     """Return whether a dataset has a row group of more rows, and every file has all columns.
 

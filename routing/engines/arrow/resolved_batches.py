@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union
 
 from routing.engines.arrow.decisions import EXPIRED, REQUESTED, DecisionColumns, DecisionTable
 from routing.engines.arrow.dialog_ends import DialogEnds, JoinedDialogs
-from routing.engines.arrow.message_keys import NUMBERED, MessageRows, find_sound, texts_of
+from routing.engines.arrow.message_keys import NUMBERED, MessageRows, find_sound, numbers_of, texts_of
 from routing.engines.arrow.open_requests import FoundRequests, find_requests, may_any_ask, read_on_record
 from routing.engines.arrow.text_numbers import (
     NONE,
@@ -176,7 +176,7 @@ class BatchResolver:
         whole = ("message_id", "conversation_id", "is_initiator")
         columns: dict[str, pyarrow.Array] = {name: rows[name] for name in whole}
         columns |= {name: self.read_texts(rows, name) for name in NUMBERED[:3]}
-        columns["message_sequence_number"] = _numbers(rows, "message_sequence_number")
+        columns["message_sequence_number"] = numbers_of(rows, "message_sequence_number")
         return columns | {"enqueue_time": _times(rows["enqueued"]), "decided_at": _times(rows["at"])}
 
     def read_texts(self, rows: pyarrow.RecordBatch, name: str) -> pyarrow.Array:
@@ -275,12 +275,6 @@ def empty_as_null(words: pyarrow.Array) -> pyarrow.Array:
     import pyarrow.compute as pc
 
     return pc.if_else(pc.equal(words, ""), None, words)
-
-
-def _numbers(rows: pyarrow.RecordBatch, name: str) -> pyarrow.Array:
-    import pyarrow
-
-    return rows[name] if name in rows.schema.names else pyarrow.nulls(len(rows), pyarrow.int64())
 
 
 def _times(micros: pyarrow.Array) -> pyarrow.Array:
