@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from routing.rules.timeline import micros_of
 from routing.terms import ReadRow
 
 RUN, RESTORE = "run", "restore"
@@ -127,8 +128,7 @@ class LastRun:
     @property
     def turn(self) -> int:
         """The turn of the run after this one: its place in the order of runs, as microseconds since 1970."""
-        micros = int(self.finished_at.timestamp()) * 1_000_000 + self.finished_at.microsecond
-        return micros + 1
+        return micros_of(self.finished_at) + 1
 
 
 class OutputLog(Protocol):

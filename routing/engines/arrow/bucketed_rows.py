@@ -101,14 +101,15 @@ class BucketedRows:
         return self.folder / f"{self.name}-{bucket}.arrow"
 
 
-def join_small(tables: Iterable[pyarrow.Table], rows: int) -> Iterator[pyarrow.Table]:
-    """Concatenate consecutive tables until they have ``rows`` rows. The last table may have fewer."""
+def join_small(tables: Iterable[pyarrow.Table], rows: int, size: int | None = None) -> Iterator[pyarrow.Table]:
+    """Concatenate consecutive tables until they have ``rows`` rows or ``size`` bytes, apart from the last."""
     import pyarrow
 
     waiting: list[pyarrow.Table] = []
     for table in tables:
         waiting.append(table)
-        if sum(map(len, waiting)) >= rows:
+        has_size = size is not None and sum(part.nbytes for part in waiting) >= size
+        if has_size or sum(map(len, waiting)) >= rows:
             yield pyarrow.concat_tables(waiting)
             waiting.clear()
     if waiting:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from routing.engines.arrow.bucketed_rows import join_small
 from routing.engines.arrow.changed_batches import (
     BatchComparer,
     ComparedMessages,
@@ -113,10 +114,13 @@ def run_plan(packed: bytes, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[
 
     The messages must also have the columns of `JoinedDialogs` if the plan has dialogs, and those of its sides.
     """
+    import pyarrow
+
     plan, work = _open(packed)
     base = plan.sides[0].scan(has_dialogs=plan.has_dialogs)
+    tables = (pyarrow.Table.from_batches([batch]) for batch in batches if len(batch))
     with no_search_for_cycles():
-        for rows in _in_parts(batches):
+        for rows in join_small(tables, _ROWS_AT_ONCE, _BYTES_AT_ONCE):
             for table in work(replace(base, messages=replace(base.messages, rows=_numbered(rows)))):
                 yield from table.combine_chunks().to_batches(_ROWS_GIVEN)
 
@@ -126,22 +130,6 @@ def _open(packed: bytes) -> tuple[WorkerPlan, Callable[[MessageScan], Iterator[p
     """Open a plan once for all tasks of a worker, so that each key is decided once."""
     plan: WorkerPlan = pickle.loads(zlib.decompress(packed))
     return plan, plan.open()
-
-
-def _in_parts(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
-    """Combine small batches into tables."""
-    import pyarrow
-
-    waiting = list[pyarrow.RecordBatch]()
-    rows = size = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows, size = rows + len(batch), size + batch.nbytes
-        if rows >= _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:
-            yield pyarrow.Table.from_batches(waiting)
-            waiting, rows, size = [], 0, 0
-    if rows:
-        yield pyarrow.Table.from_batches(waiting)
 
 
 def _numbered(rows: pyarrow.Table) -> pyarrow.dataset.Dataset:
