@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from routing.messages.dialog_hash import DialogHash, choose_implementation
 from routing.messages.setting_frames import DistributedInputs, find_scopes
-from routing.messages.validate import may_change_decision
+from routing.messages.validate import add_reasons, may_change_decision
 from routing.plan.checked_inputs import CheckedInputs, CheckedTables
 from routing.plan.key_rows import FROM_NETWORK
 from routing.run_context import RunContext
@@ -81,6 +81,10 @@ class RunLookups:
             "the broker instances of the configuration", named, _texts("instance_name", "broker")
         )
 
+    def add_reasons(self, messages: DataFrame) -> DataFrame:
+        """Add the reasons of rejection to conformed messages, as `validate.add_reasons` does."""
+        return add_reasons(messages, self.scopes, self.checked.quarantine.instances, self.broadcasts)
+
     def _join_side(self, rows_name: str, rows: Iterable[tuple[Any, ...]], schema: Schema) -> JoinSide:
         many = list(rows)
         frame = self.frame_cache.frame_of(self.spark, many, schema)
@@ -92,8 +96,7 @@ def build_lookups(
     spark: SparkSession, checked: CheckedTables, frame_cache: FrameCache, context: RunContext
 ) -> RunLookups:
     """Build the lookups of a configuration, with its dialogs. Raises EnvironmentFault and ConfigError."""
-    setting = context.options.broadcast_limit
-    broadcasts = BroadcastBudget.of_setting(setting, context.notes, frame_cache.limits)
+    broadcasts = BroadcastBudget.of_run(context, frame_cache.limits)
     wanted, dialogs = ROUTE_REQUESTS.optional(), None
     if checked.dialogs is not None:
         rows_name, size = f"{checked.dialog_rows} dialogs", checked.dialog_rows * _DIALOG

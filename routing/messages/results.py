@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 from routing.messages import keying, pending
 from routing.messages.dialog_hash import DialogHash
 from routing.messages.route_plan import TIMELINE, DecidedFrames, MessageSource, RequestSides, RoutePlan
-from routing.messages.validate import add_reasons
 from routing.plan.instance_plans import NAMES
 from routing.plan.key_rows import CHOICE, KEY, READS_ADDRESS
 from routing.rules.resolving import VERDICT_COLUMNS
@@ -234,17 +233,11 @@ def rejected_messages(plan: RoutePlan) -> DataFrame:
     messages = plan.source.messages
     if not plan.may_reject:
         return no_rows(messages.sparkSession, REJECTED_MESSAGES)
-    faulty = _add_reasons(messages, plan).where(F.size("reasons") > 0)
+    faulty = plan.source.lookups.add_reasons(messages).where(F.size("reasons") > 0)
     return in_shape(faulty, REJECTED_MESSAGES, {"run_id": F.lit(plan.options.run_id), **readable_texts()})
 
 
 def rejected_retries(plan: RoutePlan) -> DataFrame:
     """Return the keys (`pending.KEY`) of messages that are tried again and can no longer be resolved."""
     tried = plan.source.messages.where(pending.is_stored())
-    return _add_reasons(tried, plan).where(F.size("reasons") > 0).select(*pending.KEY)
-
-
-def _add_reasons(messages: DataFrame, plan: RoutePlan) -> DataFrame:
-    lookups = plan.source.lookups
-    quarantined = lookups.checked.quarantine.instances
-    return add_reasons(messages, lookups.scopes, quarantined, plan.source.broadcasts)
+    return plan.source.lookups.add_reasons(tried).where(F.size("reasons") > 0).select(*pending.KEY)

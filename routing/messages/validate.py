@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -37,6 +37,9 @@ from routing.tables.row_faults import SHOWN, RowFault
 from routing.tables.spark_forms import conform, find_codes, is_missing, is_utf8, readable
 from routing.tables.table_columns import Table, TableColumns, by_engine
 from routing.terms import Rejection
+
+if TYPE_CHECKING:
+    from routing.messages.lookups import RunLookups
 
 _DIALOG_KEY = KEYS["dialogs"]
 _PLACE = ["instance_name", "key_database"]
@@ -286,24 +289,17 @@ def _add_flag(names: DataFrame, flag: str) -> DataFrame:
 # Only this check takes longer the more is stored: it reads two columns of `resolved_routes`.
 
 
-def set_doubles_aside(
-    messages: DataFrame,
-    doubled: JoinSide,
-    scopes: JoinSide,
-    quarantined: Collection[str],
-    frame_cache: FrameCache,
-    broadcasts: BroadcastBudget,
-) -> tuple[DataFrame, DataFrame]:
+def set_doubles_aside(messages: DataFrame, doubled: JoinSide, lookups: RunLookups) -> tuple[DataFrame, DataFrame]:
     """Reject the rows of duplicate keys, except one row of each key that is not stored yet.
 
     Returns the messages without duplicates, and the original duplicates with their reasons.
 
-    ``messages`` are new rows, conformed, and ``doubled`` is the result of `find_doubles`. ``scopes`` is as in
-    `lookups.RunLookups`. Of the rows without another fault, the one with the smallest enqueue_time,
-    conversation_id, is_initiator and message_sequence_number is kept. If all rows of a key have another fault, all
-    are kept. Quarantine does not count as a fault. The frames in ``frame_cache`` must stay until both are written.
+    ``messages`` are new rows, conformed, and ``doubled`` is the result of `find_doubles`. Of the rows without
+    another fault, the one with the smallest enqueue_time, conversation_id, is_initiator and
+    message_sequence_number is kept. If all rows of a key have another fault, all are kept. Quarantine does not
+    count as a fault. The frames in the cache of ``lookups`` must stay until both are written.
     """
-    judged = frame_cache.keep(_judge(messages, doubled, scopes, quarantined, broadcasts))
+    judged = lookups.frame_cache.keep(_judge(messages, doubled, lookups))
     is_duplicate = F.col("is_duplicate")
     single = messages.join(doubled.with_hint().select(*KEY), KEY, how="left_anti")
     counting = judged.where(~is_duplicate).select(*MESSAGES.names)
@@ -356,16 +352,10 @@ def select_near(stored: DataFrame, messages: DataFrame, within: timedelta) -> Da
     return stored.where((F.col("enqueue_time") >= first) & (F.col("enqueue_time") <= last))
 
 
-def _judge(
-    messages: DataFrame,
-    doubled: JoinSide,
-    scopes: JoinSide,
-    quarantined: Collection[str],
-    broadcasts: BroadcastBudget,
-) -> DataFrame:
+def _judge(messages: DataFrame, doubled: JoinSide, lookups: RunLookups) -> DataFrame:
     """Return the rows of doubled keys with their other faults (reasons), and is_duplicate."""
     # ``doubled`` has each key once, so the join keeps the number of messages.
-    rows = add_reasons(messages.join(doubled.with_hint(), KEY, how="inner"), scopes, quarantined, broadcasts)
+    rows = lookups.add_reasons(messages.join(doubled.with_hint(), KEY, how="inner"))
     rows = rows.withColumn("reasons", F.array_remove("reasons", str(Rejection.INSTANCE_QUARANTINED)))
     faulty = F.size("reasons") > 0
     same_key = Window.partitionBy(*KEY)

@@ -101,8 +101,7 @@ class StoredOutputs:
     @property
     def broadcasts(self) -> BroadcastBudget:
         """The budget for broadcasts. The run gets a note on each larger side."""
-        setting = self.inputs.config.resolve.broadcast_limit
-        return BroadcastBudget.of_setting(setting, self.inputs.notes, self.frame_cache.limits)
+        return BroadcastBudget.of_run(self.inputs.context, self.frame_cache.limits)
 
     def read(self, spark: SparkSession, key: str) -> DataFrame:
         """Read an output table at its version with Spark."""
@@ -175,9 +174,7 @@ def read(
             before = None if stored.last is None else _stored_near(lookups.spark, arrived, stored)
             doubled = validate.find_doubles(messages, before, frame_cache, broadcasts, arrived.count)
             if doubled is not None:
-                as_read, duplicates = validate.set_doubles_aside(
-                    messages, doubled, lookups.scopes, quarantined, frame_cache, broadcasts
-                )
+                as_read, duplicates = validate.set_doubles_aside(messages, doubled, lookups)
                 count = duplicates.count()
                 step = replace(step, as_read=as_read, duplicates=duplicates, duplicate_count=count)
     if arrived.requests is not None:

@@ -73,8 +73,7 @@ def _find_deleted(
     inputs: RunInputs, messages: TableSnapshot, net: DataFrame, frame_cache: FrameCache
 ) -> JoinSide | None:
     """Find the messages that lost a row and have none left. A note says how many there are."""
-    setting = inputs.config.resolve.broadcast_limit
-    broadcasts = BroadcastBudget.of_setting(setting, inputs.notes, frame_cache.limits)
+    broadcasts = BroadcastBudget.of_run(inputs.context, frame_cache.limits)
     removed, removed_count = frame_cache.keep_counted(deletes.removed_messages(net))
     if not removed_count:
         return None

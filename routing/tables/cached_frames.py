@@ -26,6 +26,7 @@ from pyspark.sql.types import (
 )
 
 from routing.config import size_in_bytes
+from routing.run_context import RunContext
 from routing.schemas import Schema
 from routing.sessions.existing_session import find_setting, let_go, takes_persist
 from routing.tables.frames import frame_of_tuples, has_arrow
@@ -451,9 +452,9 @@ class BroadcastBudget:
     task_bytes: int = FRAME_LIMITS.task_bytes
 
     @classmethod
-    def of_setting(cls, broadcast_limit: str, notes: list[str], limits: FrameLimits) -> BroadcastBudget:
-        """Return the budget of ``resolve.broadcast_limit``, such as ``512MB``."""
-        return cls(size_in_bytes(broadcast_limit), notes, limits.task_bytes)
+    def of_run(cls, context: RunContext, limits: FrameLimits) -> BroadcastBudget:
+        """Return the budget of a run's ``broadcast_limit``, such as ``512MB``. The run gets the notes."""
+        return cls(size_in_bytes(context.options.broadcast_limit), context.notes, limits.task_bytes)
 
     def join_side(self, rows_name: str, rows: DataFrame, count: int | None = None) -> JoinSide:
         """Measure the rows and choose how to join them. ``rows_name`` names them in the notes.
