@@ -21,9 +21,10 @@ from routing.rules.estate import SharedTuple, SqlInstance
 from routing.rules.judging import JudgedPath
 from routing.rules.network import EstateNetwork
 from routing.rules.observed import NumberAgreement, ReasonComparison
+from routing.rules.path_changes import ending_of
 from routing.rules.resolving import MESSAGE_COLUMNS, NO_DIALOG, DialogFacts, RoutedMessage, Verdict
 from routing.rules.timeline import micros_of
-from routing.terms import MSDB, NOT_KNOWN, ON_ITS_WAY, ReadRow, SortKey, TableRow
+from routing.terms import MSDB, NOT_KNOWN, ON_ITS_WAY, PathEnd, ReadRow, SortKey, TableRow
 
 # The verdicts that a message may have whose dialog, or whose estate, is not wholly known.
 #
@@ -135,6 +136,13 @@ class MessageCase:
     def end(self) -> str:
         """The end of the messages: the outcome, or a word of `PathEnd` for messages that leave their instance."""
         return self.outcome if self.path is None else str(self.path.end)
+
+    @property
+    def end_instance(self) -> str | None:
+        """The instance where the messages end, or None if it is unknown."""
+        if self.path is None:
+            return None if self.verdict is None else self.instance
+        return None if self.path.end is PathEnd.NOT_KNOWN else ending_of(self.path).ending_instance_name
 
     @property
     def ends(self) -> frozenset[str]:

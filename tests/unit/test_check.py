@@ -282,7 +282,7 @@ def test_a_remedy_is_tried_at_the_same_time(tmp_path: Path) -> None:
     [change] = done.trial.changes
     assert change.effect == "mended"
     assert (change.before, change.after) == (
-        ("DELAYED", "SERVICE_NOT_FOUND", "AutoCreatedLocal", None, "DELAYED", None),
+        ("DELAYED", "SERVICE_NOT_FOUND", "AutoCreatedLocal", None, "DELAYED", "SHOP"),
         ("SENT", "NETWORK_ADDRESS", "Mine", "TCP://mine:4022", "NOT_KNOWN", None),
     )
     assert [result.row["conversation_id"] for result in change.results] == [conversation(1), conversation(3)]

@@ -793,19 +793,51 @@ def test_one_message_is_explained_to_its_end(tmp_path: Path) -> None:
     assert [way["direction"] for way in explained["path"]["ways"]] == ["THERE", "BACK"]
 
 
-def test_a_script_that_mends_another_instance_is_a_change(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("case", "script", "sides"),
+    [
+        pytest.param(
+            CASES["no route leads back"],
+            f":CONNECT STOCK\n{CREATE_BACK}\n",
+            [("SENT", "NO_RETURN_PATH", "STOCK"), ("SENT", "DELIVERED", "STOCK")],
+            id="it mends the acknowledgement",
+        ),
+        pytest.param(
+            CASES["a forwarder on the way back has no route"],
+            (
+                ":CONNECT HUB\nUSE [msdb];\n"
+                "CREATE ROUTE [Home] WITH SERVICE_NAME = N'//orders', ADDRESS = N'TCP://shop:4022';\n"
+            ),
+            [("SENT", "NO_RETURN_PATH", "STOCK"), ("SENT", "DELIVERED", "STOCK")],
+            id="it mends a forwarder of the acknowledgement",
+        ),
+        pytest.param(
+            Case(
+                {"SHOP": shop(BY_HUB), "HUB": hub(FORWARDED), "STOCK": stock(), "DEPOT": stock(broker=STOCK_2)},
+                "DELIVERED",
+            ),
+            ":CONNECT HUB\nUSE [msdb];\nALTER ROUTE [Stock] WITH ADDRESS = N'TCP://depot:4022';\n",
+            [("SENT", "DELIVERED", "STOCK"), ("SENT", "DELIVERED", "DEPOT")],
+            id="it leads the forwarder to another target",
+        ),
+    ],
+)
+def test_a_script_for_another_instance_is_a_change(
+    case: Case, script: str, sides: list[tuple[str, str, str]], tmp_path: Path
+) -> None:
     from routing.views.check.check_json import as_object
 
     fix = tmp_path / "fix.sql"
-    fix.write_text(f":CONNECT STOCK\n{CREATE_BACK}\n")
-    done = checked(tmp_path / "exports", CASES["no route leads back"], then=[str(fix)])
+    fix.write_text(script)
+    done = checked(tmp_path / "exports", case, then=[str(fix)])
     [change] = as_object(done)["then"]["changes"]
-    sides = [
+    assert sides == [
         (change[side]["outcome"], change[side]["end"], change[side]["end_instance"])
         for side in ("before", "after")
     ]
-    assert sides == [("SENT", "NO_RETURN_PATH", "STOCK"), ("SENT", "DELIVERED", None)]
-    assert "ends NO_RETURN_PATH at 'STOCK' → SENT, " in print_check(done)
+    was, now = (f"ends {end} at '{instance}'" for _, end, instance in sides)
+    assert f"{was} → SENT, " in print_check(done)
+    assert now in print_check(done)
 
 
 def test_a_page_shows_failing_paths_and_their_remedies(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from routing.advice.remedy import Remedy
 from routing.advice.status_advice import CountedRemedy
 from routing.cases.evidence import FileEvidence, ScriptRead, ViewRead, views_read
 from routing.cases.known_estate import gap_sentence
-from routing.cases.message_cases import MessageResult
+from routing.cases.message_cases import MessageCase, MessageResult
 from routing.document import (
     Block,
     DocumentHeading,
@@ -383,24 +383,20 @@ def _flows(results: Sequence[MessageResult], endings: Sequence[str]) -> tuple[Me
 
 
 def _uncounted_flow(result: MessageResult, ending: str) -> MessageFlow:
-    row, verdict = result.row, result.case.verdict
-    flow = row["instance_name"], row["database_name"], row["to_service_name"], result.case.outcome
+    case, verdict = result.case, result.case.verdict
+    flow = case.instance, case.database, case.service, case.outcome
     if verdict is None:
         return MessageFlow(*flow, None, None, None, None, 0, 0, ending)
     where_to = verdict.route_name, verdict.address, verdict.destination_database
-    return MessageFlow(*flow, str(verdict.reason), *where_to, 0, 0, ending, *_place_of_end(result))
+    place_of_end = _reason_at_end(case), case.end_instance
+    return MessageFlow(*flow, str(verdict.reason), *where_to, 0, 0, ending, *place_of_end)
 
 
-def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
-    """Return the reason at the end of a message's path, if it has one, and the instance where the message ends."""
-    path = result.case.path
-    if path is None:
-        return None, result.row["instance_name"]
-    if path.end is PathEnd.NOT_KNOWN:
-        return None, None
-    ending = ending_of(path)
-    reason = str(Reason.ROUTING_LOOP) if path.end is PathEnd.LOOP else ending.ending_reason
-    return reason, ending.ending_instance_name
+def _reason_at_end(case: MessageCase) -> str | None:
+    """Return the reason at the end of a message's path, if it has one."""
+    if case.path is None:
+        return None
+    return str(Reason.ROUTING_LOOP) if case.path.end is PathEnd.LOOP else ending_of(case.path).ending_reason
 
 
 def _problems(done: Check, problems: Sequence[MessageProblem], endings: Sequence[str]) -> Iterator[ReportProblem]:

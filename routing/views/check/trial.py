@@ -24,8 +24,7 @@ _ORDER = (WORSE, MENDED, OTHER)
 class ChangeableResult(NamedTuple):
     """The parts of a result that a script can change: outcome (or NOT_KNOWN), reason, route, target and end.
 
-    ``end`` is that of `MessageCase.end`. ``end_instance`` is the instance of a failure after the message has
-    left its own instance.
+    ``end`` and ``end_instance`` are those of `MessageCase`.
     """
 
     outcome: str
@@ -38,13 +37,11 @@ class ChangeableResult(NamedTuple):
     @classmethod
     def of(cls, result: MessageResult) -> ChangeableResult:
         """Return the part of a message's result that a script can change."""
-        verdict, path = result.case.verdict, result.case.path
+        case, verdict = result.case, result.case.verdict
         if verdict is None:
-            return cls(result.case.outcome, None, None, None, result.case.end, None)
-        failure = None if path is None else path.first_failure
-        instance = None if failure is None else failure.hop_path.instance
+            return cls(case.outcome, None, None, None, case.end, None)
         target = verdict.destination_database or verdict.address
-        return cls(result.case.outcome, str(verdict.reason), verdict.route_name, target, result.case.end, instance)
+        return cls(case.outcome, str(verdict.reason), verdict.route_name, target, case.end, case.end_instance)
 
 
 @dataclass(frozen=True)
