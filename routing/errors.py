@@ -269,17 +269,16 @@ class OutputError(ContractError):
     """An output cannot be written, or its location does not hold the expected table."""
 
     @classmethod
-    def other_schema(cls, key: str, location: str, faults: Sequence[str]) -> OutputError:
+    def other_schema(cls, setting: str, location: str, faults: Sequence[str]) -> OutputError:
         """Report that the table at this location has another schema."""
         return cls(
-            f"output.{key}: {quote(location)} is a table with another schema,"
-            f" {join_bounded(faults, 'difference')}",
+            f"{setting}: {quote(location)} is a table with another schema, {join_bounded(faults, 'difference')}",
             "name another location",
         )
 
     @classmethod
     def out_is_taken(cls, location: str, why: str) -> OutputError:
-        """Report that ``--out`` names a table that is not the result of an earlier comparison."""
+        """Report that ``--out`` names a table of a configuration."""
         return cls(f"--out: {quote(location)} {why}", "name another location; nothing was written")
 
     @classmethod
@@ -309,10 +308,10 @@ class OutputError(ContractError):
         )
 
     @classmethod
-    def not_a_table(cls, key: str, location: str) -> OutputError:
+    def not_a_table(cls, setting: str, location: str) -> OutputError:
         """Report that the files at a location are not a Delta table."""
         return cls(
-            f"output.{key}: {quote(location)} is not empty and is not a Delta table",
+            f"{setting}: {quote(location)} is not empty and is not a Delta table",
             "name another location, or delete the folder if an interrupted command left it",
         )
 
@@ -333,9 +332,9 @@ class OutputError(ContractError):
         return cls(f"{quote(folder)} cannot be written: {why}", hint_of(why) or "name another folder with --out")
 
     @classmethod
-    def not_writable(cls, key: str, location: str, why: str) -> OutputError:
+    def not_writable(cls, setting: str, location: str, why: str) -> OutputError:
         """Report that the location cannot be written to."""
-        return cls(f"output.{key}: {quote(location)} cannot be written: {why}", hint_of(why))
+        return cls(f"{setting}: {quote(location)} cannot be written: {why}", hint_of(why))
 
     @classmethod
     def full_run_needed(cls, key: str, location: str, why: str) -> OutputError:

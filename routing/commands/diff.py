@@ -91,7 +91,6 @@ def run(options: argparse.Namespace, console: context.Console) -> int:
     place = None
     if options.out is not None:
         place = diffing.place_of(options.out, [one for one in (settings, against) if isinstance(one, Config)])
-        diffing.find_writer(opening, place)
         console.command_progress.text = "the table of changed messages is unchanged or complete (start it again)"
     with context.steps(console) as progress:
         done = diff(settings, against, at=at, out=place, opener=opening, progress=progress)

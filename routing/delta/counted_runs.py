@@ -104,7 +104,7 @@ def read_last_run(opened: OpenedTable | None, runs: TableLocation, coming: str |
     listed = read_rows(opened.rows, _LISTED) if is_a_table_of_runs else []
     # A newer release may have other columns.
     refuse_newer((str(row["release"]) for row in listed), str(runs))
-    check_shape(opened.rows, "runs", str(runs), schemas.RUNS)
+    check_shape(opened.rows, "output.runs", str(runs), schemas.RUNS)
     if any(row["run_id"] == coming for row in listed):
         raise RecordedAlready.by_id(str(coming), str(runs))
     if not listed:
@@ -165,7 +165,7 @@ def open_left(opener: TableOpener, config: Config, last: LastRun, key: str) -> T
         raise OutputError.without_versions(str(location))
     if opened is None or opened.version is None or opened.version < recorded:
         raise OutputError.left_nothing(key, str(location), last.run_id)
-    check_shape(opened.rows, key, str(location), schemas.OUTPUTS[key])
+    check_shape(opened.rows, f"output.{key}", str(location), schemas.OUTPUTS[key])
     placed = opener.placed(f"output.{key}", location)
     version = protocol.settled_version(TableLog(opener, placed), key, recorded)
     return opened.rows if version == opened.version else opener.open_at(f"output.{key}", location, version)
@@ -221,7 +221,7 @@ def open_runs(opener: TableOpener, location: TableLocation) -> Table | None:
     if opened is None:
         return None
     check_release(opened.rows, str(location))
-    check_shape(opened.rows, "runs", str(location), RUNS)
+    check_shape(opened.rows, "output.runs", str(location), RUNS)
     return opened.rows
 
 

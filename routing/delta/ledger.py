@@ -124,13 +124,14 @@ class JobTables(OutputTables):
         self._check_columns(key, self._open(key))
 
     def _check_columns(self, key: str, opened: OpenedTable | None) -> None:
-        shape = find_shape(opened, key, self.config.output[key], schemas.OUTPUTS[key], self.place("runs"))
+        setting, location = f"output.{key}", self.config.output[key]
+        shape = find_shape(opened, setting, location, schemas.OUTPUTS[key], self.place("runs"))
         if shape is None:
             return
-        end_creation(self.config.output[key])
+        end_creation(location)
         if shape.missing:
             self.lacking.add(key)
-        note = shape.note(key)
+        note = shape.note(setting)
         if note is not None and note not in self.notes:
             self.notes.append(note)
 
@@ -354,19 +355,21 @@ class LocalOutputs(JobTables):
 
 @dataclass(frozen=True)
 class ReplacedOutput:
-    """An output of section ``output``, checked before anything is computed.
+    """A table that a command replaces, checked before anything is computed.
 
-    ``job`` is the location of the job's table ``runs``. ``writer`` writes the output without Spark, is None if the
-    table must first be created, or has the reason why Spark must write it. ``exists`` is True if the table exists.
-    ``lacks`` has columns that an older release did not write. ``notes`` names columns that users added.
+    ``setting`` names its location: a key of section ``output``, or an option. ``job`` is the location of the job's
+    table ``runs``, or names the command. ``writer`` writes the table without Spark, is None if the table must
+    first be created, or has the reason why Spark must write it. ``version`` is None if no table exists. ``lacks``
+    has columns that an older release did not write. ``notes`` names columns that users added.
     """
 
     key: str
+    setting: str
     location: TableLocation
     schema: Schema
     job: str
     writer: LocalTable | UnreadableTable | None
-    exists: bool = False
+    version: int | None = None
     lacks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -385,37 +388,47 @@ class ReplacedOutput:
             return stored.replace_rows(rows, self.schema, _measured(self.key), metadata)
 
     def replace_by_spark(self, spark: SparkSession, rows: DataFrame, metadata: str) -> int:
-        """Replace all rows by Spark, and return the new version of the table. Raises StorageError."""
+        """Replace all rows by Spark, and return the version of the table that has them. Raises StorageError."""
         options = spark_tables.WriteOptions(metadata, widens=bool(self.lacks))
-        spark_tables.write_output(
-            rows, self.key, self.location, options, self.job, None if self.exists else self.schema
-        )
+        schema, before = (self.schema, 0) if self.version is None else (None, self.version)
+        spark_tables.write_output(rows, self.key, self.location, options, self.job, schema)
         history = TableLog(ExistingSession(spark), self.location).history()
-        ours = next((commit.version for commit in history if commit.metadata == metadata), None)
+        newer = [*takewhile(lambda commit: commit.version >= before, history)]
+        # Delta makes no commit for an empty table that stays empty.
+        if newer and newer[0].version == before:
+            return before
+        ours = next((commit.version for commit in newer if commit.metadata == metadata), None)
         if ours is None:
             raise StorageError.failed(self._writing, "its commit is not in the table's history")
         return ours
 
     @property
     def _writing(self) -> str:
-        return f"writing output.{self.key} to {self.location}"
+        return f"writing {self.setting} to {self.location}"
 
 
-def open_replaced(opener: TableOpener, config: Config, key: str, schema: Schema) -> ReplacedOutput:
-    """Open an output to be replaced. Refuse a location with another table, or without write access.
+def open_output(opener: TableOpener, config: Config, key: str, schema: Schema) -> ReplacedOutput:
+    """Open an output of a `placed` configuration to be replaced, as `open_replaced` does."""
+    location, job = config.other_outputs[key], str(config.output["runs"])
+    return open_replaced(opener, key, f"output.{key}", location, schema, job)
 
-    The configuration must be a `placed` one. Nullable columns may be missing, as in a table of an older release.
+
+def open_replaced(
+    opener: TableOpener, key: str, setting: str, location: TableLocation, schema: Schema, job: str
+) -> ReplacedOutput:
+    """Open a table to be replaced. Refuse a location with another table, or without write access.
+
+    The location must be a `placed` one. Nullable columns may be missing, as in a table of an older release.
     Raises OutputError.
     """
-    location, job = config.other_outputs[key], str(config.output["runs"])
-    check_writable(key, location)
-    opened = opener.find(f"output.{key}", location)
-    shape = find_shape(opened, key, location, schema, job)
+    check_writable(setting, location)
+    opened = opener.find(setting, location)
+    shape = find_shape(opened, setting, location, schema, job)
     if opened is None or shape is None:
-        return ReplacedOutput(key, location, schema, job, opener.open_to_write(location, None))
-    note = shape.note(key)
+        return ReplacedOutput(key, setting, location, schema, job, opener.open_to_write(location, None))
+    note = shape.note(setting)
     writer, notes = opener.open_to_write(location, opened.version), () if note is None else (note,)
-    return ReplacedOutput(key, location, schema, job, writer, True, tuple(shape.missing), notes)
+    return ReplacedOutput(key, setting, location, schema, job, writer, opened.version, tuple(shape.missing), notes)
 
 
 def metadata_of(command: str, versions: Mapping[str, int | None], as_of: datetime | None) -> str:

@@ -265,19 +265,19 @@ def find_reason_for_spark(
 
 
 def find_shape(
-    opened: OpenedTable | None, key: str, location: TableLocation, schema: Schema, job: str
+    opened: OpenedTable | None, setting: str, location: TableLocation, schema: Schema, job: str
 ) -> TableShape | None:
     """Refuse a location with anything but a table of this schema, before anything is written to it.
 
-    Returns the column differences of the ``opened`` table, or None without one. ``key`` is the output's, and
-    ``job`` is the job's location, as in `check_vacant`. Raises OutputError.
+    Returns the column differences of the ``opened`` table, or None without one. ``setting`` and ``job`` are those
+    of `check_vacant`. Raises OutputError.
     """
     if opened is None:
-        check_vacant(key, location, job)
+        check_vacant(setting, location, job)
         return None
     if opened.version is None:
         raise OutputError.without_versions(str(location))
-    return check_shape(opened.rows, key, str(location), schema)
+    return check_shape(opened.rows, setting, str(location), schema)
 
 
 # The local engine opens tables on this machine's disk with delta-rs, and no others.

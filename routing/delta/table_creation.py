@@ -33,11 +33,11 @@ _LOG = "_delta_log"
 _FOLDERS = {_LOG, f"{_LOG}/_commits", f"{_LOG}/_staged_commits"}
 
 
-def check_vacant(key: str, location: TableLocation, job: str) -> None:
+def check_vacant(setting: str, location: TableLocation, job: str) -> None:
     """Check that a table can be created at a location where none exists.
 
     Args:
-        key: the configuration key of the output.
+        setting: what names the location, such as ``output.runs``.
         location: the place of the table.
         job: the location that identifies the job, that of its table ``runs`` or ``imports``.
 
@@ -45,7 +45,7 @@ def check_vacant(key: str, location: TableLocation, job: str) -> None:
         OutputError: the folder holds files that no interrupted creation of this job left.
     """
     if not is_vacant(location, job):
-        raise OutputError.not_a_table(key, str(location))
+        raise OutputError.not_a_table(setting, str(location))
 
 
 def is_vacant(location: TableLocation, job: str) -> bool:

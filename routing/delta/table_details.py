@@ -65,17 +65,17 @@ def detail(spark: SparkSession, location: TableLocation) -> TableDetail:
 # Check local paths before anything is read, and find relative paths.
 
 
-def check_writable(key: str, location: TableLocation) -> None:
+def check_writable(setting: str, location: TableLocation) -> None:
     """Refuse a local path where nothing can be written. Raises OutputError."""
     if not commits.is_local(location):
         return
     folder = Path(location.text)
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not nearest.is_dir():
-        raise OutputError.not_writable(key, str(location), f"{nearest} is not a folder")
+        raise OutputError.not_writable(setting, str(location), f"{nearest} is not a folder")
     fault = find_fault_of_folder(nearest)
     if fault is not None:
-        raise OutputError.not_writable(key, str(location), f"{fault} ({nearest})")
+        raise OutputError.not_writable(setting, str(location), f"{fault} ({nearest})")
 
 
 def relative_path(start: str, to: str) -> str:

@@ -116,7 +116,7 @@ def run_by(
     # Convert the settings before anything is written: a committed run must not fail if JSON cannot hold them.
     settings = config.as_json()
     for key, location in config.output.items():
-        check_writable(key, location)
+        check_writable(f"output.{key}", location)
     with (
         labelled_jobs(options.run_id, opener.session_so_far) as label_jobs,
         only_run(config.output["runs"], options.run_id),

@@ -95,7 +95,7 @@ def replace_output(
     clock = StageClock(progress)
     moment = config.resolve.as_of if as_of is None else as_of
     with clock.stage("read"):
-        place = ledger.open_replaced(opener, config, key, schema)
+        place = ledger.open_output(opener, config, key, schema)
         inputs = spark_tables.snapshots(opener, config.tables)
     versions = {key: snapshot.version for key, snapshot in inputs.items()}
     metadata = ledger.metadata_of(command, versions, moment)

@@ -148,16 +148,16 @@ class TableShape:
     missing: list[str]
     added: list[str]
 
-    def note(self, key: str) -> str | None:
+    def note(self, setting: str) -> str | None:
         """Return a note on added columns, or None without any."""
         names = ", ".join(self.added)
-        return f"output.{key}: rows of this run have NULL in added columns: {names}" if self.added else None
+        return f"{setting}: rows of this run have NULL in added columns: {names}" if self.added else None
 
 
-def check_shape(table: Table, key: str, location: str, schema: Schema) -> TableShape:
-    """Return the nullable columns in which a table differs from output ``key``. Raises OutputError for others.
+def check_shape(table: Table, setting: str, location: str, schema: Schema) -> TableShape:
+    """Return the nullable columns in which a table differs from a schema. Raises OutputError for others.
 
-    A column that differs only in case is refused too.
+    ``setting`` names the location, such as ``output.runs``. A column that differs only in case is refused too.
     """
     types = types_of(table)
     required = {field.name for field in table.schema if not field.nullable}
@@ -167,7 +167,7 @@ def check_shape(table: Table, key: str, location: str, schema: Schema) -> TableS
         faults = differences({name: kind for name, kind in types.items() if name not in added}, schema)
         # Unknown nullable columns are allowed, so each of these is NOT NULL.
         faults = [f"{fault} and NOT NULL" if fault.endswith(" is unknown") else fault for fault in faults]
-        raise OutputError.other_schema(key, location, faults)
+        raise OutputError.other_schema(setting, location, faults)
     return TableShape(missing, added)
 
 

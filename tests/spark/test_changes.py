@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from routing.config import TableLocation
-from routing.delta import spark_tables
+from routing.delta.ledger import ReplacedOutput
 from routing.result_schemas import MESSAGE_CHANGES
 from routing.tables.table_columns import is_frame
 from routing.views.diff import spark_diff
@@ -56,11 +56,11 @@ def _compare(spark: SparkSession, sides: ComparedSides, folder: Path) -> Compare
     """Compare messages of a Delta table, which is visible in plans."""
     messages, changes = str(folder / "messages"), str(folder / "changes")
     written: list[DataFrame] = []
-    write = spark_tables.write_output
+    replace_by_spark = ReplacedOutput.replace_by_spark
 
-    def watched(rows: DataFrame, *others: Any) -> None:
+    def watched(place: ReplacedOutput, session: SparkSession, rows: DataFrame, metadata: str) -> int:
         written.append(rows)
-        write(rows, *others)
+        return replace_by_spark(place, session, rows, metadata)
 
     def make(tables: Tables) -> dict[str, Any]:
         traffic = frames(spark, tables)
@@ -70,7 +70,7 @@ def _compare(spark: SparkSession, sides: ComparedSides, folder: Path) -> Compare
 
     store(frame_of(spark, sides.rows[:1], MESSAGE_CHANGES), Path(changes))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spark_tables, "write_output", watched)
+        patch.setattr(ReplacedOutput, "replace_by_spark", watched)
         done = compare_sides(make, sides, out=TableLocation(changes))
     [frame] = written
     return ComparedBySpark(sides, done, frame, messages, changes)

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from routing import cli
+from routing.config import TableLocation
+from routing.delta.local_tables import open_to_write
 from routing.result_schemas import CHANGED_HOP, MESSAGE_CHANGES
-from routing.schemas import ROUTES
+from routing.schemas import ROUTES, ColumnKind, Field
 from tests.estate_rows import database, instance, message, route, service, small_estate
 from tests.frames import Tables, arrow_of
 from tests.golden_texts import assert_golden
@@ -234,8 +236,13 @@ def test_every_changed_message_is_written(job: Path, capsys: pytest.CaptureFixtu
     assert (far["address_before"], far["address_after"]) == ("TCP://far.example:4022", "tcp://moved.example:4022")
     assert far["enqueue_time"].isoformat() == "2026-01-05T12:00:00+00:00"
     assert written(job / "in") == before
+    open_to_write(TableLocation("changes")).add_columns([Field("remark", ColumnKind.STRING)])
     assert ended(capsys, "--against", "job.yaml", "--out", "changes")[0] == 0
-    assert DeltaTable("changes").to_pyarrow_dataset().count_rows() == 0
+    changes = DeltaTable("changes")
+    assert changes.to_pyarrow_dataset().count_rows() == 0
+    # Columns that users add are kept, as in every table that a command replaces.
+    assert changes.to_pyarrow_dataset().schema.names == [*MESSAGE_CHANGES.names, "remark"]
+    assert changes.history(1)[0]["userMetadata"] == "sbroute diff"
 
 
 @pytest.mark.parametrize(
@@ -246,6 +253,7 @@ def test_every_changed_message_is_written(job: Path, capsys: pytest.CaptureFixtu
         ("--out ./in/../out2/runs", r"is output\.runs of the configuration"),
         ("--out in", r"--out: 'FOLDER/in' is not empty and is not a Delta table"),
         ("--out copy", r"--out: 'FOLDER/copy' is a table with another schema, \d+ differences: "),
+        ("--out job.yaml/new", r"--out: 'FOLDER/job.yaml/new' cannot be written: FOLDER/job.yaml is not a folder"),
     ],
 )
 def test_other_tables_are_not_overwritten(

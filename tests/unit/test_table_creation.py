@@ -90,7 +90,7 @@ def test_any_other_file_is_kept_and_refused(foreign: str, tmp_path: Path) -> Non
     before = files_in(tmp_path)
     if "checkpoint" not in foreign:
         with pytest.raises(OutputError, match="is not empty and is not a Delta table"):
-            check_vacant("runs", location_in(tmp_path), JOB)
+            check_vacant("output.runs", location_in(tmp_path), JOB)
         with (
             pytest.raises(StorageError, match="files that are not of this job"),
             creating(location_in(tmp_path), JOB),

@@ -14,13 +14,14 @@ from routing.cases.compared_tables import Against, Scripts, TableCache, give_sid
 from routing.cases.estate_differences import PathDifference, PathKey
 from routing.cases.estate_sides import DiffSides, OneSide
 from routing.config import Config, TableLocation
+from routing.delta import ledger
 from routing.delta.commits import is_local
 from routing.delta.counted_runs import leave_out_missing
+from routing.delta.ledger import ReplacedOutput
 from routing.delta.local_tables import LocalTable, UnreadableTable
 from routing.delta.opening import TableOpener
-from routing.delta.table_creation import creating, is_vacant
 from routing.engines.traffic_tables import open_traffic
-from routing.errors import OutputError, join_bounded
+from routing.errors import OutputError
 from routing.lint.lint_estate import read_one
 from routing.lint.lint_settings import LintSettings
 from routing.lint.lint_settings import settings as lint_settings
@@ -31,8 +32,7 @@ from routing.run_context import reporting_failures
 from routing.schemas import TRAFFIC
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.given_tables import take_tables
-from routing.tables.read_rows import differences, lacks
-from routing.tables.table_columns import Table, TableColumns, as_dataset, by_engine, columns_in, types_of
+from routing.tables.table_columns import Table, TableColumns, as_dataset, by_engine, columns_in
 from routing.views.configuration_changes import find_finding_changes, find_route_changes
 from routing.views.diff.decision_comparison import (
     DIFF_JOB,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from routing.tables.cached_frames import FrameCache
     from routing.views.diff.arrow_diff import ChangedMessages
 
-_KEY = "message_changes"
+_KEY, _SETTING = "message_changes", "--out"
 
 
 def place_of(text: str, configs: Iterable[Config]) -> TableLocation:
@@ -75,49 +75,28 @@ def _is_same(first: TableLocation, second: TableLocation) -> bool:
     return Path(first.text).resolve() == Path(second.text).resolve()
 
 
-def find_writer(opener: TableOpener, place: TableLocation) -> LocalTable | UnreadableTable | None:
-    """Find the table for delta-rs, or the reason why Spark must write it. None means that delta-rs creates it.
-
-    Raises OutputError if the table to replace is another one.
-    """
-    place = opener.placed("--out", place)
-    opened = opener.find("--out", place)
-    if opened is None:
-        if not is_vacant(place, DIFF_JOB):
-            raise OutputError.out_is_taken(str(place), "is not empty and is not a Delta table")
-        return opener.open_to_write(place, None)
-    types = types_of(opened.rows)
-    if lacks(types, MESSAGE_CHANGES) is None:
-        why = join_bounded(differences(types, MESSAGE_CHANGES), "difference")
-        raise OutputError.out_is_taken(str(place), f"is a table with another schema, {why}")
-    return opener.open_to_write(place, opened.version)
+def _open_out(opener: TableOpener, place: TableLocation) -> ReplacedOutput:
+    location = opener.placed(_SETTING, place)
+    opened = ledger.open_replaced(opener, _KEY, _SETTING, location, MESSAGE_CHANGES, DIFF_JOB)
+    for note in opened.notes:
+        opener.on_note(note)
+    return opened
 
 
-def replace_table(
-    opener: TableOpener, place: TableLocation, writer: LocalTable | UnreadableTable | None, rows: ChangedMessages
-) -> Table:
-    """Replace the output by changed messages in one commit, and return them as stored.
-
-    Raises OutputError, StorageError.
-    """
-    place = opener.placed("--out", place)
-    if isinstance(writer, UnreadableTable):
-        return _write_by_spark(opener, place, writer, rows.collect())
-    with reporting_failures(f"writing --out to {place}"):
-        with creating(place, DIFF_JOB):
-            stored = writer or LocalTable.make(place, MESSAGE_CHANGES.optional())
-        return stored.replace_rows(rows, MESSAGE_CHANGES).rows()
+def _replace_table(place: ReplacedOutput, rows: ChangedMessages, opener: TableOpener) -> Table:
+    """Replace the output by changed messages in one commit, and return them as stored. Raises StorageError."""
+    if isinstance(place.writer, UnreadableTable):
+        return _write_by_spark(place, rows.collect(), opener.start_for(place.setting, "written", place.writer))
+    return place.replace(rows, DIFF_JOB).rows()
 
 
-def _write_by_spark(opener: TableOpener, place: TableLocation, why: UnreadableTable, rows: pyarrow.Table) -> Table:
-    spark = opener.start_for("--out", "written", why)
-    from routing.delta import spark_tables
+def _write_by_spark(place: ReplacedOutput, rows: pyarrow.Table, spark: SparkSession) -> Table:
     from routing.tables import frames
 
     names = MESSAGE_CHANGES.names
     columns = columns_in(rows, MESSAGE_CHANGES, {name: name for name in names})
     frame = frames.frame_of_tuples(spark, columns.rows(*names), MESSAGE_CHANGES.optional())
-    spark_tables.write_output(frame, _KEY, place, spark_tables.WriteOptions(DIFF_JOB), DIFF_JOB, MESSAGE_CHANGES)
+    place.replace_by_spark(spark, frame, DIFF_JOB)
     return rows
 
 
@@ -215,6 +194,7 @@ def diff(
 
     Raises:
         ContractError: tables of a side, which the message names, break their contract.
+        OutputError: ``out`` cannot be replaced.
         StorageError: a table could not be read or written.
 
     Example:
@@ -230,6 +210,7 @@ def diff(
         tables = leave_out_missing(opener, tables)
     if isinstance(against, Config):
         against = leave_out_missing(opener, against)
+    place = None if out is None else _open_out(opener, out)
     table_cache = TableCache(opener)
     progress("reading the settings")
     if isinstance(tables, Config):
@@ -237,8 +218,7 @@ def diff(
         table_cache.open("messages", tables.tables["messages"])
     diff_sides = sides.read(*give_sides(tables, against, moment, table_cache))
     before, after = diff_sides.both
-    writer = None if out is None else find_writer(opener, out)
-    traffic = _traffic(tables, table_cache, writer)
+    traffic = _traffic(tables, table_cache, None if place is None else place.writer)
     dialogs = _read_dialogs_of_sides(traffic.get("dialogs"), diff_sides)
     sides.refuse(before, {**before.settings, **({} if dialogs[0] is None else {"dialogs": dialogs[0]})})
     done = None
@@ -248,7 +228,7 @@ def diff(
     sides.refuse(after, after.differs_in(before))
     progress("comparing messages")
     difference = PathDifference(diff_sides)
-    comparison = _Comparison(tables, traffic, difference, opener, with_messages, out, writer)
+    comparison = _Comparison(tables, traffic, difference, opener, with_messages, place)
     changed, frame_cache = comparison.run()
     progress("comparing routes and findings")
     return Diff(
@@ -310,15 +290,14 @@ def _read_dialogs_of_sides(dialogs: Table | None, diff_sides: DiffSides) -> Sequ
 
 @dataclass(frozen=True)
 class _Comparison:
-    """What the engines compare: the messages, the sides, and the output with its writer."""
+    """What the engines compare: the messages and the sides, and the table for changed messages."""
 
     tables: Mapping[str, Table] | Config
     traffic: Mapping[str, Table]
     difference: PathDifference
     opener: TableOpener
     with_messages: bool
-    out: TableLocation | None
-    writer: LocalTable | UnreadableTable | None
+    place: ReplacedOutput | None
 
     def run(self) -> tuple[MessageChanges, FrameCache | None]:
         """Compare the messages in the engine of their tables. Return the changes and Spark's cached frames."""
@@ -330,8 +309,8 @@ class _Comparison:
         messages = self.traffic["messages"]
         changes = ChangedMessages(compare_messages(messages, self.traffic.get("dialogs"), self.difference))
         changed_rows: Table | None = None
-        if self.out is not None:
-            changed_rows = replace_table(self.opener, self.out, self.writer, changes)
+        if self.place is not None:
+            changed_rows = _replace_table(self.place, changes, self.opener)
         elif self.with_messages:
             changed_rows = changes.collect()
         else:
@@ -350,7 +329,7 @@ class _Comparison:
         notes: list[str] = []
         with released_on_failure() as frame_cache:
             frames = spark_diff.SideMessages(self.traffic["messages"], self.traffic.get("dialogs"))
-            changed = spark_diff.compare(frames, self.difference, options, frame_cache, notes, out=self.out)
+            changed = spark_diff.compare(frames, self.difference, options, frame_cache, notes, place=self.place)
         for note in notes:
             self.opener.on_note(note)
         if self.with_messages:

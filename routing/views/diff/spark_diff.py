@@ -15,10 +15,8 @@ from pyspark.sql import functions as F
 
 from routing.cases.estate_differences import Only, PathDifference
 from routing.cases.estate_sides import OneSide, naming
-from routing.config import TableLocation
-from routing.delta import file_systems, spark_tables
-from routing.delta.opening import TableOpener, find_shape
-from routing.delta.table_details import check_writable
+from routing.delta.ledger import ReplacedOutput
+from routing.delta.spark_tables import TableSnapshot
 from routing.engines.spark.worker_passes import changed_messages
 from routing.messages import validate
 from routing.messages.compiling import compile_messages, open_source
@@ -26,7 +24,6 @@ from routing.messages.route_plan import RoutePlan
 from routing.plan.checked_inputs import CheckedInputs, check_inputs
 from routing.result_schemas import ENDS, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.run_context import ResolveOptions, RunContext
-from routing.sessions.existing_session import ExistingSession
 from routing.sessions.python_workers import prepare_workers
 from routing.tables import spark_forms
 from routing.tables.cached_frames import FrameCache
@@ -38,7 +35,6 @@ from routing.views.diff.decision_comparison import DIFF_JOB, SHOWN, MessageChang
 _GROUP = [name for name in KEY_CHANGES.names if name != "messages"]
 _LOWEST = [name for name in EXAMPLES.names if name not in ENDS]
 _PLACE = "place"
-OUT = "message_changes"
 # A condition of more values takes longer to be handed over than it saves.
 _MOST_VALUES = 1_000
 
@@ -75,28 +71,22 @@ def compare(
     frame_cache: FrameCache,
     notes: list[str],
     *,
-    out: TableLocation | None = None,
+    place: ReplacedOutput | None = None,
 ) -> MessageChanges:
     """Compare the messages of one side with those of the other by Spark.
 
-    ``options`` say how messages are resolved, except for the time, which is each side's own. ``out`` is the table
-    for the changed messages, which are written in its place. ``frame_cache`` must keep until the messages of the
-    result have been read; ``notes`` get the tables that were not broadcast. Raises InputError, which names the
-    side, if a row is faulty, OutputError if nothing can be written, StorageError, and EnvironmentFault if the
-    session has no Python workers.
+    ``options`` say how messages are resolved, except for the time, which is each side's own. ``place`` is
+    the table that the changed messages replace. ``frame_cache`` must keep until the messages of the result have
+    been read; ``notes`` get the tables that were not broadcast. Raises InputError, which names the side, if a row
+    is faulty, StorageError, and EnvironmentFault if the session has no Python workers.
     """
     spark = traffic.messages.sparkSession
     prepare_workers(spark)
-    if out is not None:
-        out = file_systems.place(out, spark)
-        check_writable(OUT, out)
-        opened = TableOpener.of_session(spark).find(f"output.{OUT}", out)
-        find_shape(opened, OUT, out, MESSAGE_CHANGES, DIFF_JOB)
     messages = conform(traffic.messages, "messages")
     affected, sides = _find_affected(messages, difference), difference.sides
     if affected is not None and not affected:
         nothing = no_rows(spark, MESSAGE_CHANGES)
-        return MessageChanges(messages.count(), [], [], nothing if out is None else _write(nothing, out))
+        return MessageChanges(messages.count(), [], [], nothing if place is None else _write(nothing, place))
     checked = _check(traffic, sides.both)
     messages_to_judge = messages if affected is None else messages.where(_is_one_of(affected))
 
@@ -107,7 +97,7 @@ def compare(
 
     before, after = (compile_side(*checked_and_side) for checked_and_side in zip(checked, sides.both, strict=True))
     changed = changed_messages(messages_to_judge, before, after)
-    stored = frame_cache.keep(changed) if out is None else _write(changed, out)
+    stored = frame_cache.keep(changed) if place is None else _write(changed, place)
     return MessageChanges(
         before.counts.rows_read if affected is None else messages.count(),
         list(collect(count_changed(stored)).dicts()),
@@ -156,9 +146,7 @@ def _has(values: Only) -> Column:
     return reduce(Column.__and__, conditions, F.lit(True))
 
 
-def _write(changed: DataFrame, location: TableLocation) -> DataFrame:
-    spark_tables.write_output(
-        changed, OUT, location, spark_tables.WriteOptions(DIFF_JOB), DIFF_JOB, MESSAGE_CHANGES
-    )
+def _write(changed: DataFrame, place: ReplacedOutput) -> DataFrame:
     spark = changed.sparkSession
-    return spark_tables.snapshots(ExistingSession(spark), {OUT: location})[OUT].read(spark)
+    version = place.replace_by_spark(spark, changed, DIFF_JOB)
+    return TableSnapshot(place.location, version).read(spark)

@@ -150,7 +150,7 @@ def reconcile(
     config = leave_out_missing(opener, tables.placed(opener.placed))
     progress("reading the tables")
     is_written = KEY in config.other_outputs
-    place = ledger.open_replaced(opener, config, KEY, RECONCILIATION) if is_written else None
+    place = ledger.open_output(opener, config, KEY, RECONCILIATION) if is_written else None
     opened = open_tables(config, opener, place)
     metadata = ledger.metadata_of("reconcile", {key: table.version for key, table in opened.items()}, None)
     return _reconcile(

@@ -33,7 +33,7 @@ def write_path_table(
     moment, clock = config.resolve.as_of if as_of is None else as_of, StageClock(progress)
     with clock.stage("read"):
         inputs = opener.require_all(config.tables)
-        place = ledger.open_replaced(opener, config, PATHS, MESSAGE_PATHS)
+        place = ledger.open_output(opener, config, PATHS, MESSAGE_PATHS)
         why = find_reason_for_spark({key: inputs[key] for key in TRAFFIC if key in inputs}, place.writer)
         if why is not None:
             return why
