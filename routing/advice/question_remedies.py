@@ -9,7 +9,6 @@ from functools import cache
 from routing.advice.path_remedies import find_remedies, find_unaddressed, find_wrong_ports
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import AlteredRoute, Remedy, withhold_refused
-from routing.advice.server_remedies import complete_addresses
 from routing.advice.status_advice import StatusAdviser
 from routing.advice.stuck_messages import AdviceEstate
 from routing.cases.background import StatusText
@@ -40,10 +39,7 @@ def advise_on_question(
     @cache
     def read_estate() -> AdviceEstate:
         facts = read_facts()
-        if evidence is not None:
-            addresses = complete_addresses(evidence.server, facts.addresses)
-            facts = replace(facts, server=evidence.server, addresses=addresses)
-        return AdviceEstate(facts)
+        return AdviceEstate(facts if evidence is None else replace(facts, server=evidence.server))
 
     paths = [] if followed is None else [path.judged for path in followed.paths]
     path = paths[0] if len(paths) == 1 else None

@@ -6,7 +6,6 @@ Each function is one case: None where it is not the one at hand, or where its vi
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,7 +18,6 @@ from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import AdviceEstate, StuckMessage, UsedRoute
 from routing.advice.trouble_catalogue import STATUSES
-from routing.cases.estate_addresses import EstateAddresses
 from routing.cases.server_evidence import ServerEvidence
 from routing.render.phrases import join_words, named, quote_log
 from routing.rules import text
@@ -444,33 +442,6 @@ def trust_initiator(status: ReportedStatus, target: RemedyPlace | None, number: 
             "The owners of the databases are correct: leave them unchanged.",
         ),
     )
-
-
-def complete_addresses(server: ServerEvidence, addresses: EstateAddresses) -> EstateAddresses:
-    """Return the addresses by which routes reach instances. Replicas of a group use their listener.
-
-    An instance without known addresses gets those of routes with its machine's name and its endpoint's port, and
-    the bare name of its machine.
-    """
-    unknown = {
-        (text.machine_of(name), str(endpoint.port)): name
-        for name, endpoint in server.endpoints.items()
-        if endpoint.port is not None and not addresses.of(name)
-    }
-    completed: dict[str, Sequence[str]] = dict(addresses.by_instance)
-    if unknown:
-        by_name: dict[str, dict[str, None]] = defaultdict(dict)
-        for _, address in addresses.list_routes():
-            machine, port = text.fold((text.host(address) or "").partition(".")[0]), text.port(address) or ""
-            if address is not None and (machine, port) in unknown:
-                by_name[unknown[machine, port]][address] = None
-        for (machine, port), name in unknown.items():
-            completed[name] = [*by_name[name], f"tcp://{machine}:{port}"]
-    for name, endpoint in server.endpoints.items():
-        listeners = server.listeners_of(name)
-        if listeners and endpoint.port is not None and name in completed:
-            completed[name] = [f"tcp://{listener.name}:{endpoint.port}" for listener in listeners]
-    return EstateAddresses(completed, addresses.list_routes())
 
 
 def leave_replica(use: UsedRoute, reached: str) -> Remedy | None:

@@ -33,7 +33,7 @@ class AdviceEstate:
 
     def __init__(self, facts: RemedyFacts) -> None:
         self.instances = KnownInstances.of(facts.instances)
-        self.addresses: EstateAddresses = facts.addresses
+        self.addresses: EstateAddresses = facts.addresses.completed_by(facts.server)
         self.server = facts.server
         self.services_in_use: Collection[str] = frozenset(facts.services_in_use)
         self.network = EstateNetwork(self.instances)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from routing.cases.server_evidence import ServerEvidence
 from routing.rules import text
 from routing.rules.estate import SqlInstance
 from routing.terms import LOOPBACK_HOSTS
@@ -36,18 +37,38 @@ class EstateAddresses:
     def __init__(self, own: Mapping[str, Sequence[str]], in_routes: Iterable[tuple[str, str | None]] = ()) -> None:
         self._own, self._in_routes = own, in_routes
 
-    @property
-    def by_instance(self) -> Mapping[str, Sequence[str]]:
-        """The own addresses of each instance as written."""
-        return self._own
-
-    def list_routes(self) -> Iterator[tuple[str, str | None]]:
-        """Yield the addresses of routes, each with the instance of the route."""
+    def _list_routes(self) -> Iterator[tuple[str, str | None]]:
         yield from self._read_routes
 
     @cached_property
     def _read_routes(self) -> Sequence[tuple[str, str | None]]:
         return tuple(self._in_routes)
+
+    def completed_by(self, server: ServerEvidence) -> EstateAddresses:
+        """Return the addresses by which routes reach instances. Replicas of a group use their listener.
+
+        An instance without known addresses gets those of routes with its machine's name and its endpoint's port,
+        and the bare name of its machine.
+        """
+        unknown = {
+            (text.machine_of(name), str(endpoint.port)): name
+            for name, endpoint in server.endpoints.items()
+            if endpoint.port is not None and not self.of(name)
+        }
+        completed: dict[str, Sequence[str]] = dict(self._own)
+        if unknown:
+            by_name: dict[str, dict[str, None]] = defaultdict(dict)
+            for _, address in self._read_routes:
+                machine, port = text.fold((text.host(address) or "").partition(".")[0]), text.port(address) or ""
+                if address is not None and (machine, port) in unknown:
+                    by_name[unknown[machine, port]][address] = None
+            for (machine, port), name in unknown.items():
+                completed[name] = [*by_name[name], f"tcp://{machine}:{port}"]
+        for name, endpoint in server.endpoints.items():
+            listeners = server.listeners_of(name)
+            if listeners and endpoint.port is not None and name in completed:
+                completed[name] = [f"tcp://{listener.name}:{endpoint.port}" for listener in listeners]
+        return EstateAddresses(completed, self._list_routes())
 
     def of(self, instance: str) -> Sequence[str]:
         """Return an instance's own addresses as written."""

@@ -247,7 +247,7 @@ class RemedyFacts:
     """The facts of the estate for the remedy of a message.
 
     ``instances`` are all known ones with their routes, and with the services that have names like the message's.
-    ``addresses`` are those of instances and of all routes. ``services_in_use`` are similar service names in stored
+    ``addresses`` are those of instances and of all routes. ``services_in_use`` are services of stored or waiting
     messages. ``server`` has the exports other than routing.
     """
 
@@ -255,6 +255,20 @@ class RemedyFacts:
     addresses: EstateAddresses = field(default_factory=lambda: EstateAddresses({}))
     services_in_use: Collection[str] = frozenset()
     server: ServerEvidence = NO_EVIDENCE
+
+    @classmethod
+    def of_instances(
+        cls,
+        instances: Mapping[str, SqlInstance],
+        named: TableColumns,
+        services_in_use: Collection[str],
+        server: ServerEvidence = NO_EVIDENCE,
+    ) -> RemedyFacts:
+        """Return the facts of instances, whose addresses are in the rows of ``instances`` (``named``)."""
+        rows = named.rows("instance_name", "addresses")
+        written = {name: [address for address in addresses or () if address] for name, addresses in rows}
+        addresses = EstateAddresses(written, list_route_addresses(instances))
+        return cls(instances, addresses, services_in_use, server)
 
     @classmethod
     def of_columns(
@@ -268,11 +282,8 @@ class RemedyFacts:
         ``services`` are the target services of the message or its acknowledgement.
         """
         alike = _find_alike(tables["services"].values["name"], services)
-        named = tables["instances"].rows("instance_name", "addresses")
-        known_addresses = {name: [address for address in addresses or () if address] for name, addresses in named}
         instances = instances_of({**tables, "services": tables["services"].naming("name", alike)})
-        addresses = EstateAddresses(known_addresses, list_route_addresses(instances))
-        return cls(instances, addresses, frozenset(services_in_use))
+        return cls.of_instances(instances, tables["instances"], services_in_use)
 
 
 def find_spellings(names: Collection[str | None], services: Collection[str]) -> list[str]:

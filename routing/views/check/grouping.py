@@ -12,12 +12,11 @@ from typing import NamedTuple, TypeVar
 from routing.advice.path_remedies import find_remedies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, withhold_refused
-from routing.advice.server_remedies import complete_addresses, lead_from_loopback
+from routing.advice.server_remedies import lead_from_loopback
 from routing.advice.status_advice import CountedRemedy, StatusAdviser
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
 from routing.advice.stuck_messages import AdviceEstate, UsedRoute
 from routing.cases.background import StatusText
-from routing.cases.estate_addresses import EstateAddresses, list_route_addresses
 from routing.cases.judged_questions import RemedyFacts
 from routing.cases.known_estate import OF_ROUTES, KnowledgeGap
 from routing.cases.message_cases import CheckedEstate, MessageCase, MessageResult
@@ -223,10 +222,10 @@ def _shared(near: Sequence[NearMiss]) -> SharedTuple[NearMiss]:
 def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[MessageGroup]:
     """Return the groups of all messages, in the order in which they are shown."""
     all_results = list(results)
-    addresses = {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]}
-    written = EstateAddresses(addresses, list_route_addresses(estate.instances))
-    server, services = estate.evidence.server, {result.case.service for result in all_results}
-    facts_of_estate = RemedyFacts(estate.instances, complete_addresses(server, written), services, server)
+    evidence, services = estate.evidence, {result.case.service for result in all_results}
+    facts_of_estate = RemedyFacts.of_instances(
+        estate.instances, evidence.columns["instances"], services, evidence.server
+    )
     adviser = _Adviser(estate, AdviceEstate(facts_of_estate))
     numbers = _PathNumbers()
     results_by_facts: dict[tuple[_Facts, _NearMissesAndRemedies], list[MessageResult]] = defaultdict(list)
