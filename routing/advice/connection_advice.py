@@ -371,7 +371,7 @@ def _on_both_sides(status: ReportedStatus, *lines: str | None) -> Remedy:
 
 def renew_certificate(status: ReportedStatus) -> Remedy:
     """Advise how to renew a certificate: that of a dialog's user, else that of the endpoint."""
-    if status.status_text.number in (28024, 28025):
+    if status.case.status_text.number in (28024, 28025):
         return dialog_remedies.renew_dialog_certificate(status)
     return handshake_remedies.renew_peer_certificate(status) or renew_endpoint_certificate(status)
 
@@ -499,7 +499,7 @@ def open_target(status: ReportedStatus) -> Remedy:
 def _say_open(status: ReportedStatus, place: RemedyPlace) -> Remedy | None:
     """Advise a look at the queue of a database that was exported as open, or return None for any other."""
     facts = status.server.database(*place)
-    is_replica = status.status_text.number == _MIRRORED or (facts is not None and facts.is_in_group)
+    is_replica = status.case.status_text.number == _MIRRORED or (facts is not None and facts.is_in_group)
     if facts is None or facts.state is None or is_replica:
         return None
     cause = (
@@ -523,7 +523,8 @@ def _open_holder(status: ReportedStatus) -> Remedy | None:
 
 def wait(status: ReportedStatus) -> Remedy:
     """Return the words for a trouble that passes, or the statement that opens a database in single-user mode."""
-    database = {_SINGLE_USER_SENDER: status.database, _SINGLE_USER_MSDB: MSDB}.get(status.status_text.number or 0)
+    number = status.case.status_text.number or 0
+    database = {_SINGLE_USER_SENDER: status.database, _SINGLE_USER_MSDB: MSDB}.get(number)
     closed = None if database is None else open_database(status.server, RemedyPlace(status.instance, database))
     return closed or say(status)
 

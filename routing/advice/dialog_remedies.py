@@ -70,7 +70,7 @@ def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
 
 def _alter(status: ReportedStatus) -> Remedy | None:
     """Advise ALTER CERTIFICATE if dialogs cannot use the certificate of the user."""
-    number = status.status_text.number
+    number = status.case.status_text.number
     if number is None or number not in _ALTERED:
         return None
     fault, action, option = _ALTERED[number]
@@ -166,7 +166,7 @@ def _of_database(status: ReportedStatus, *lines: str | None) -> Remedy:
 
 
 def _find_principal(status: ReportedStatus) -> int | None:
-    number = _PRINCIPAL.search(status.status_text.text or "")
+    number = _PRINCIPAL.search(status.case.status_text.text or "")
     return None if number is None else int(number[1])
 
 

@@ -35,7 +35,7 @@ def agree_on_encryption(status: ReportedStatus) -> Remedy | None:
     endpoints = {name: status.server.endpoint(name) for name in names}
     used = {name: endpoint.algorithms for name, endpoint in endpoints.items() if endpoint and endpoint.algorithms}
     is_common = len(used) == 2 and bool(frozenset.intersection(*used.values()))
-    if is_common or (len(used) < 2 and ALGORITHM not in (status.status_text.text or "").lower()):
+    if is_common or (len(used) < 2 and ALGORITHM not in (status.case.status_text.text or "").lower()):
         return None
     shown = [f"{named(name)} uses {', '.join(sorted(algorithms))}" for name, algorithms in used.items()]
     algorithms_text = f": {join_words(shown)}" if shown else ""
@@ -53,9 +53,9 @@ def agree_on_encryption(status: ReportedStatus) -> Remedy | None:
 
 def install_certificate(status: ReportedStatus) -> Remedy | None:
     """Advise to install the peer's certificate, and leave this side's endpoint unchanged."""
-    words = (status.status_text.text or "").lower()
-    is_missing = "not found" in words or status.status_text.number == 28045
-    if status.status_text.number not in (28035, 28045) or not is_missing:
+    words = (status.case.status_text.text or "").lower()
+    is_missing = "not found" in words or status.case.status_text.number == 28045
+    if status.case.status_text.number not in (28035, 28045) or not is_missing:
         return None
     return _install(status.server, status.instance, status.find_peer_name())
 
@@ -118,14 +118,14 @@ def _kinds(authentication: str) -> set[str]:
 def renew_peer_certificate(status: ReportedStatus) -> Remedy | None:
     """Advise to renew an invalid certificate of the other side, and leave this side's unchanged."""
     peer = status.find_peer()
-    if status.status_text.number != _PEER_CERTIFICATE or peer is None:
+    if status.case.status_text.number != _PEER_CERTIFICATE or peer is None:
         return None
     return _renew(status.server, peer.name, status.instance, status.trouble)
 
 
 def renew_own_certificate(status: ReportedStatus) -> Remedy | None:
     """Advise to renew the certificate of the endpoint that reports it as invalid."""
-    if status.status_text.number not in _OWN_CERTIFICATE:
+    if status.case.status_text.number not in _OWN_CERTIFICATE:
         return None
     restored = _restore_private_key(status.server, status.instance)
     return restored or _renew(status.server, status.instance, status.find_peer_name(), status.trouble)
@@ -158,7 +158,7 @@ def _restore_private_key(server: ServerEvidence, instance: str) -> Remedy | None
 
 def open_private_key(status: ReportedStatus) -> Remedy | None:
     """Advise on the master key of master, by which SQL Server opens the private key of an endpoint."""
-    if status.status_text.number != _PRIVATE_KEY:
+    if status.case.status_text.number != _PRIVATE_KEY:
         return None
     restored = _restore_private_key(status.server, status.instance)
     if restored is not None:

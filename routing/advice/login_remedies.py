@@ -60,7 +60,7 @@ def find_refusal(status: ReportedStatus) -> Remedy | None:
     if reported is None:
         return None
     remedy = _REFUSALS[reported.trouble](reported)
-    log_line = quote_log(reported.instance, reported.status_text.text or "")
+    log_line = quote_log(reported.instance, reported.case.status_text.text or "")
     if remedy is None:
         peer = named(status.instance)
         cause = f"{named(reported.instance)} refuses the connection of {peer}, and its error log says why."
@@ -77,19 +77,19 @@ def read_peer_log(status: ReportedStatus) -> ReportedStatus | None:
     for line in status.server.log_lines(peer.name, "Service Broker"):
         trouble, logged = _unwrap(status, line)
         if trouble is not None:
-            instance, other = peer.name, status.instance
-            return replace(
-                status, trouble=trouble, status_text=logged, instance=instance, peer=other, supposed=None
-            )
+            case = replace(status.case, instance=peer.name, status_text=logged)
+            return replace(status, trouble=trouble, case=case, peer=status.instance, supposed=None)
     return None
 
 
 def read_wrapped(status: ReportedStatus) -> Remedy | None:
     """Return the remedy for a login attempt that failed, by the error that its text names."""
-    if status.status_text.number not in _LOGIN_ATTEMPTS:
+    if status.case.status_text.number not in _LOGIN_ATTEMPTS:
         return None
-    trouble, inner = _unwrap(status, status.status_text.text or "")
-    return None if trouble is None else _REFUSALS[trouble](replace(status, trouble=trouble, status_text=inner))
+    trouble, inner = _unwrap(status, status.case.status_text.text or "")
+    if trouble is None:
+        return None
+    return _REFUSALS[trouble](replace(status, trouble=trouble, case=replace(status.case, status_text=inner)))
 
 
 def _unwrap(status: ReportedStatus, line: str) -> tuple[StatusTrouble | None, StatusText]:
@@ -97,7 +97,7 @@ def _unwrap(status: ReportedStatus, line: str) -> tuple[StatusTrouble | None, St
     _, _, inner = line.partition("failed with error: '")
     number = error_number(inner or line)
     trouble = None if number is None else find_trouble(number, line)
-    wrapped = StatusText(status.status_text.observed_at, number, line)
+    wrapped = StatusText(status.case.status_text.observed_at, number, line)
     return (trouble if trouble in _REFUSALS else None), wrapped
 
 
@@ -185,13 +185,13 @@ def list_logins(status: ReportedStatus) -> str | None:
 
 def explain_logon(status: ReportedStatus) -> Remedy | None:
     """Advise on Windows authentication that the domain or a policy refuses."""
-    words, endpoint = (status.status_text.text or "").lower(), status.server.endpoint(status.instance)
+    words, endpoint = (status.case.status_text.text or "").lower(), status.server.endpoint(status.instance)
     for code, (cause, actions) in _OF_POLICY.items():
         if code in words:
             actions = (*actions, _CERTIFICATES_INSTEAD)
             return Remedy(RemedyPlace(status.instance), cause, actions, confidence=Confidence.LIKELY)
     by_windows = endpoint is None or endpoint.authentication != "CERTIFICATE"
-    is_of_windows = status.status_text.number == _OF_SSPI and by_windows
+    is_of_windows = status.case.status_text.number == _OF_SSPI and by_windows
     if not is_of_windows and not any(code in words for code in _LOGON_FAILED):
         return None
     return unite_accounts(status.server, status.instance, status.find_peer_name())
@@ -241,7 +241,7 @@ def _lacks_connect(status: ReportedStatus, instance: str, login: str) -> bool:
 
 
 def _find_login(status: ReportedStatus) -> str | None:
-    logins = _LOGIN.findall(status.status_text.text or "")
+    logins = _LOGIN.findall(status.case.status_text.text or "")
     if logins:
         return logins[-1][1].rstrip(".") or None
     with_domain = [name for name in status.quoted_names if "\\" in name]

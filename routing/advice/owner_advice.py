@@ -116,7 +116,7 @@ def _look(status: ReportedStatus, place: RemedyPlace, *lines: str | None) -> Rem
 
 
 def _is_owner_valid(status: ReportedStatus, place: RemedyPlace) -> bool:
-    facts, line = status.server.database(*place), status.status_text.text or ""
+    facts, line = status.server.database(*place), status.case.status_text.text or ""
     is_unknown = facts is not None and _NO_ACCOUNT in status.numbers and facts.is_owner_in(line)
     return facts is not None and facts.has_valid_owner and not is_unknown
 

@@ -76,9 +76,9 @@ def find_remedies(
     return list(near), list(remedies)
 
 
-def find_silence_remedies(sent: MessageCase, silent: SilentMessages) -> list[Remedy]:
+def find_silence_remedies(silent: SilentMessages) -> list[Remedy]:
     """Return the remedies for messages that are not acknowledged although no hop is known to fail."""
-    causes, estate, path = find_causes(silent), silent.estate, sent.path
+    causes, estate, sent, path = find_causes(silent), silent.estate, silent.case, silent.case.path
     if path is None:
         return causes or [_look_further(silent)]
     arriving = [

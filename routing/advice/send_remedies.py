@@ -114,10 +114,10 @@ def grant_send(status: ReportedStatus) -> Remedy:
     on_object, target = _grant_on_object(status), status.find_target()
     if on_object is not None:
         return on_object
-    if status.status_text.number == _NO_CONTROL:
+    if status.case.status_text.number == _NO_CONTROL:
         return _grant_control(status)
     if target is not None and target.database is not None:
-        sent = status.place, target, status.service, status.from_service
+        sent = status.place, target, status.service, status.case.from_service
         missing = grant_missing_send(status.server, *sent, is_reported=True)
         if missing is not None:
             return missing
@@ -134,7 +134,7 @@ def grant_send(status: ReportedStatus) -> Remedy:
 def _grant_control(status: ReportedStatus) -> Remedy:
     """Advise GRANT CONTROL on a service, which the user of a reply needs on the service that began the dialog."""
     place, service = status.place_at_target(), statements.identifier(status.service)
-    user, _ = _find_user(status.server, status.place, place, status.from_service)
+    user, _ = _find_user(status.server, status.place, place, status.case.from_service)
     grantee = "[<user>]" if user is None else statements.identifier(user)
     cause = f"The user of the dialog has no CONTROL permission on service {named(status.service)}."
     actions = (
@@ -155,10 +155,10 @@ def grant_denied(target: RemedyPlace, user: str | None, line: str) -> str | None
 
 
 def _grant_on_object(status: ReportedStatus) -> Remedy | None:
-    line, target = status.status_text.text or "", status.place_at_target()
+    line, target = status.case.status_text.text or "", status.place_at_target()
     if _ON_OBJECT not in status.numbers:
         return None
-    user, _ = _find_user(status.server, status.place, target, status.from_service)
+    user, _ = _find_user(status.server, status.place, target, status.case.from_service)
     return grant_on_object(target, user, line, status.service)
 
 
@@ -183,7 +183,7 @@ def grant_on_object(target: RemedyPlace, user: str | None, line: str, service: s
 def grant_access(status: ReportedStatus) -> Remedy:
     """Return GRANT CONNECT in the target's database, to the user of the dialogs if it is known."""
     target, entry = status.find_target(), status.entry
-    user = None if target is None else _find_user(status.server, status.place, target, status.from_service)[0]
+    user = None if target is None else _find_user(status.server, status.place, target, status.case.from_service)[0]
     pasted = None if user is None else statements.identifier(user)
     line = f"GRANT CONNECT TO {pasted or '[<user>]'};"
     build = to_fill_in if pasted is None else ready
@@ -196,9 +196,9 @@ def _grant(service: str | None, user: str | None) -> str | None:
 
 def _sends_as_nobody(status: ReportedStatus) -> bool:
     """Return True if the text of error 11215 names user id 0: the ids of a user and of a database come first."""
-    if status.status_text.number != _NO_SEND:
+    if status.case.status_text.number != _NO_SEND:
         return False
-    return _NOBODY in _NUMBER.findall(status.status_text.text or "")[:2]
+    return _NOBODY in _NUMBER.findall(status.case.status_text.text or "")[:2]
 
 
 def list_senders(server: ServerEvidence, target: RemedyPlace, service: str) -> str | None:

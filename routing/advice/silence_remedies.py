@@ -64,7 +64,7 @@ def describe_silence(results: Sequence[MessageResult], reported: ReportedStatus)
 
     If the end of their path is not known, their target is the only database that they may reach.
     """
-    path, target = results[0].case.path, None
+    path, target = reported.case.path, None
     if path is None or (path.end is PathEnd.NOT_KNOWN and not find_outdated(path)):
         target = reported.find_target()
     ids = (result.row.get("conversation_id") for result in results)
@@ -104,7 +104,7 @@ def find_causes(silent: SilentMessages) -> list[Remedy]:
     is_direct = (
         [owner.name for owner in silent.list_owners(silent.address)] == [target.instance] != [silent.instance]
     )
-    sent = silent.sender, target, silent.service, silent.from_service
+    sent = silent.sender, target, silent.service, silent.case.from_service
     remedies = (
         leave_replica(silent.on_route, target.instance) if is_direct else None,
         None if queue is None else turn_on(server, target, queue, silent.service),
@@ -135,7 +135,7 @@ def _read_events(silent: SilentMessages, target: RemedyPlace | None) -> Remedy |
         number = "" if last.number is None else f"{last.number}, "
         recorded = f"Its events say: {number}{cut(last.reason or 'without a reason')}"
         if trouble is StatusTrouble.NO_PERMISSION and target is not None:
-            sent = silent.sender, target, silent.service, silent.from_service
+            sent = silent.sender, target, silent.service, silent.case.from_service
             missing = grant_missing_send(server, *sent, is_reported=True)
             if missing is not None:
                 return replace(missing, actions=(recorded, *missing.actions))

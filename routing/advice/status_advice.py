@@ -29,7 +29,7 @@ from routing.plan.verdicts import MessageJudge, may_ask
 from routing.render.phrases import named
 from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, topic_of
 from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
-from routing.terms import MSDB, ON_ITS_WAY, Outcome, Reason
+from routing.terms import ON_ITS_WAY, Outcome, Reason
 
 LAST_ATTEMPT = "The status is of the last attempt: by these exports a route takes the messages now."
 TRIES_AGAIN = (
@@ -67,7 +67,7 @@ def answer_status(status: ReportedStatus) -> Remedy:
 
     If a route takes the messages now but the status disagrees, first say that SQL Server tries again.
     """
-    if status.trouble in _OVER or (status.trouble in _NOT_FOUND and not _is_on_its_way(status.verdict)):
+    if status.trouble in _OVER or (status.trouble in _NOT_FOUND and not status.case.is_on_its_way):
         dead = end_dead_dialog(status.server, status.place, status.service)
         if dead is not None:
             return dead
@@ -128,14 +128,8 @@ def _correct_destination(status: ReportedStatus) -> Remedy | None:
 
 def says_otherwise(status: ReportedStatus) -> bool:
     """Return True if the messages are on their way by the rules, but SQL Server kept them back at the time."""
-    verdict = status.verdict
-    if verdict is None or not _is_on_its_way(verdict):
-        return False
-    compared = status.status_text.compared(verdict.reason, in_msdb=status.scope == MSDB)
-    return (
-        topic_of(status.status_text.number) is NumberTopic.ROUTING
-        or compared.agreement is NumberAgreement.CONTRADICTS
-    )
+    is_of_routes = topic_of(status.case.status_text.number) is NumberTopic.ROUTING
+    return status.case.is_on_its_way and (is_of_routes or status.case.is_contradicted)
 
 
 def _needs_answer(case: MessageCase, *, has_remedy: bool) -> bool:
@@ -151,10 +145,6 @@ def _needs_answer(case: MessageCase, *, has_remedy: bool) -> bool:
     if status_text.number in BY_REQUEST:
         return compared.agreement is not NumberAgreement.AGREES
     return not is_of_routes and compared.agreement in (NumberAgreement.CONTRADICTS, NumberAgreement.SAYS_NOTHING)
-
-
-def _is_on_its_way(verdict: Verdict | None) -> bool:
-    return verdict is not None and verdict.outcome in ON_ITS_WAY
 
 
 def _part_twins(status: ReportedStatus) -> Remedy:
@@ -267,10 +257,10 @@ class StatusAdviser:
 
     def _answer_statuses(self, results: Sequence[MessageResult], *, has_remedy: bool) -> Iterator[CountedRemedy]:
         """Yield the remedies for each status. Statuses that contradict the routing come last."""
-        row, dead = results[0].row, None
-        if not has_remedy and results[0].case.verdict is None:
-            place = RemedyPlace(row["instance_name"], row["database_name"])
-            dead = end_dead_dialog(self._estate.server, place, row["to_service_name"])
+        first, dead = results[0].case, None
+        if not has_remedy and first.verdict is None:
+            place = RemedyPlace(first.instance, first.database)
+            dead = end_dead_dialog(self._estate.server, place, first.service)
         counts: Counter[Remedy] = Counter()
         contradicting: Counter[Remedy] = Counter()
         # The remedy may depend on the id that a message is bound to.
@@ -283,59 +273,50 @@ class StatusAdviser:
                 continue
             if result.case.is_failing and trouble in _SHOWN_BY_PATHS:
                 continue
-            lacking = self._mend_target(result) if trouble is StatusTrouble.NOT_TAKEN_THERE else None
+            lacking = self._mend_target(result.case) if trouble is StatusTrouble.NOT_TAKEN_THERE else None
             of = contradicting if result.case.is_contradicted else counts
-            of[lacking or answer_status(self._describe(result, trouble, status_text))] += len(alike)
+            of[lacking or answer_status(self._describe(result, trouble))] += len(alike)
         yield from starmap(CountedRemedy, [*counts.most_common(), *contradicting.most_common()])
 
-    def _mend_target(self, result: MessageResult) -> Remedy | None:
-        row, supposed, checked = result.row, _in_common(result.case.possible), self._checked
-        if result.case.verdict is not None or checked is None or supposed is None or supposed.address is None:
+    def _mend_target(self, sent: MessageCase) -> Remedy | None:
+        supposed, checked = _in_common(sent.possible), self._checked
+        if sent.verdict is not None or checked is None or supposed is None or supposed.address is None:
             return None
-        owners = self._estate.network.owners(supposed.address, checked.instances[row["instance_name"]])
+        owners = self._estate.network.owners(supposed.address, checked.instances[sent.instance])
         if len(owners) != 1 or owners[0].is_only_addressed or may_ask(owners[0], None):
             return None
-        name, service = owners[0].name, row["to_service_name"]
-        t = result.case.t
-        arriving = RoutedMessage("", None, True, t, name, None, service, supposed.broker_instance)
+        name = owners[0].name
+        arriving = RoutedMessage("", None, True, sent.t, name, None, sent.service, supposed.broker_instance)
         verdict = self._judge.verdict(arriving, NO_DIALOG)
         if verdict.outcome in ON_ITS_WAY or checked.knowledge.of_verdict(name, verdict):
             return None
-        case = replace(result.case, instance=name, database=None, from_service=None)
+        case = replace(sent, instance=name, database=None, from_service=None)
         return remedy_of(self._estate.describe_stuck(case, verdict))
 
     def _answer_silence(self, results: Sequence[MessageResult]) -> list[Remedy]:
         status = self._describe_unsaid(results[0], StatusTrouble.CLOSED_BY_OTHER_SIDE)
         silent = describe_silence(results, status)
-        remedies = [with_rival_routes(silent, remedy) for remedy in find_silence_remedies(results[0].case, silent)]
+        remedies = [with_rival_routes(silent, remedy) for remedy in find_silence_remedies(silent)]
         # Remedies with a risk are those for copies of a database.
         is_explained = any(remedy.risk or remedy.confidence is not Confidence.TO_BE_CHECKED for remedy in remedies)
         if is_explained or has_arrived(silent):
             return remedies
         # An error log from before the messages does not say what became of them.
-        path = results[0].case.path
+        path = silent.case.path
         is_old = path is not None and status.find_peer_name() in find_outdated(path)
         refusal = None if is_old else find_refusal(status)
         return remedies if refusal is None else [refusal.with_confidence_at_most(Confidence.TO_BE_CHECKED)]
 
     def _describe_unsaid(self, result: MessageResult, trouble: StatusTrouble) -> ReportedStatus:
-        return self._describe(result, trouble, StatusText(result.case.status_text.observed_at, None, None))
+        blank = StatusText(result.case.status_text.observed_at, None, None)
+        return self._describe(result._replace(case=replace(result.case, status_text=blank)), trouble)
 
-    def _describe(self, result: MessageResult, trouble: StatusTrouble, status_text: StatusText) -> ReportedStatus:
+    def _describe(self, result: MessageResult, trouble: StatusTrouble) -> ReportedStatus:
         """Return the facts behind a trouble of a message."""
-        row, verdict = result.row, result.case.verdict
-        return ReportedStatus(
-            trouble=trouble,
-            status_text=status_text,
-            estate=self._estate,
-            instance=row["instance_name"],
-            database=row["database_name"],
-            service=row["to_service_name"],
-            broker=row["to_broker_instance"] if verdict is None else verdict.broker_instance,
-            verdict=verdict,
-            supposed=_in_common(result.case.possible) if verdict is None else verdict,
-            from_service=result.case.from_service,
-        )
+        case, verdict = result.case, result.case.verdict
+        broker = result.row["to_broker_instance"] if verdict is None else verdict.broker_instance
+        supposed = _in_common(case.possible) if verdict is None else verdict
+        return ReportedStatus(trouble, case, self._estate, broker, supposed)
 
 
 def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[MessageResult]]:

@@ -10,7 +10,7 @@ from routing.advice.remedy import UNKNOWN_INSTANCE, RemedyPlace
 from routing.advice.status_meanings import StatusTrouble, find_numbers
 from routing.advice.stuck_messages import AdviceEstate, UsedRoute
 from routing.advice.trouble_catalogue import STATUSES, TroubleEntry
-from routing.cases.background import StatusText
+from routing.cases.message_cases import MessageCase
 from routing.cases.server_evidence import ServerEvidence
 from routing.rules import text
 from routing.rules.estate import Database, SqlInstance
@@ -22,25 +22,35 @@ _IN_QUOTES = re.compile(r"\"([^\"]+)\"|'([^']+)'|«([^«»]+)»|„([^„“”]
 
 @dataclass(frozen=True)
 class ReportedStatus:
-    """A status of SQL Server for some messages, with their origin and target by the files.
+    """The status of SQL Server in a case, with the origin and target of its messages by the files.
 
-    ``trouble`` is the meaning of ``status_text``. ``broker`` is the broker instance of the messages, or None if it
-    is unknown. ``verdict`` is None if the messages have no verdict. ``supposed`` is the verdict. If it is None, it
-    is the common verdict for all possible contents of the missing exports, or None. ``peer`` is the other end of
-    the connection if it is known without an address.
+    ``trouble`` is the meaning of the status. ``broker`` is the broker instance of the messages, or None if it is
+    unknown. ``supposed`` is the verdict of the case. If there is none, it is the common verdict for all possible
+    contents of the missing exports, or None. ``peer`` is the other end of the connection if it is known without an
+    address.
     """
 
     trouble: StatusTrouble
-    status_text: StatusText
+    case: MessageCase
     estate: AdviceEstate
-    instance: str
-    database: str
-    service: str
     broker: str | None
-    verdict: Verdict | None
     supposed: Verdict | None
     peer: str | None = None
-    from_service: str | None = None
+
+    @property
+    def instance(self) -> str:
+        """The instance that reports the status, which is the sender's unless an error log is read."""
+        return self.case.instance
+
+    @property
+    def database(self) -> str:
+        """The sender's database."""
+        return self.case.database or ""
+
+    @property
+    def service(self) -> str:
+        """The service that the messages are for."""
+        return self.case.service
 
     @property
     def sender_instance(self) -> SqlInstance:
@@ -111,12 +121,12 @@ class ReportedStatus:
     @property
     def quoted_names(self) -> list[str]:
         """The quoted names in the text, in the quotes of any language."""
-        return find_quoted(self.status_text.text or "")
+        return find_quoted(self.case.status_text.text or "")
 
     @property
     def numbers(self) -> set[int | None]:
         """SQL Server's number for the status, and those of exceptions and systems that its text names."""
-        return {self.status_text.number, *find_numbers(self.status_text.text or "")}
+        return {self.case.status_text.number, *find_numbers(self.case.status_text.text or "")}
 
     def has_no_endpoint(self, instance: str) -> bool:
         """Return True if the export of an instance's endpoints was read and has no Service Broker endpoint.
