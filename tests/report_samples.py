@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
+from routing.engines.traffic_tables import TimePoint
 from routing.result_schemas import FINDINGS, ROUTE_COVERAGE
 from routing.tables.arrow_rows import SchemaRows
 from routing.views.page.facts import (
@@ -19,7 +20,6 @@ from routing.views.page.facts import (
     Report,
     ReportChanges,
     RouteChange,
-    TimePoint,
     WordCount,
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from routing.tables.table_columns import ALL, COUNT, Filter, Table, by_engine
+from routing.terms import LEAVES, NOT_KNOWN
 
 if TYPE_CHECKING:
     from routing.engines.arrow.arrow_traffic import ArrowTraffic
@@ -47,10 +48,16 @@ SENT_KEY = (
 """The columns of ``resolved_routes`` in a `SentKey`."""
 
 
-class CountedMessages(NamedTuple):
-    """The number of messages decided in the time step that begins at ``at``.
+def name_end(outcome: str, ending: str | None) -> str:
+    """Return the ending of messages, which is their outcome unless they leave the instance."""
+    return ending or (NOT_KNOWN if outcome in LEAVES else outcome)
 
-    A name is None if it is not counted separately. ``ending`` belongs to their `SentKey`, or is None without one.
+
+class TimePoint(NamedTuple):
+    """Messages decided from ``at`` on, for as long as a step of their series.
+
+    Only the services with most messages are named, and of very many instances only these: the messages of all
+    others have ``service`` None, or both. ``ending`` belongs to their `SentKey`, or is None without one.
     """
 
     at: int
@@ -58,7 +65,12 @@ class CountedMessages(NamedTuple):
     service: str | None
     outcome: str
     messages: int
-    ending: str | None
+    ending: str | None = None
+
+    @property
+    def end(self) -> str:
+        """The word for their end."""
+        return name_end(self.outcome, self.ending)
 
 
 class BalancedTarget(NamedTuple):

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from routing.engines.traffic_tables import TimePoint
 from routing.views.page import report_page
 from routing.views.page.facts import STUCK as STUCK_ENDINGS
-from routing.views.page.facts import MessageFlow, MessageSeries, Report, TimePoint
+from routing.views.page.facts import MessageFlow, MessageSeries, Report
 from tests import report_samples as samples
 from tests.platforms.browser import NARROW, ROOT, WIDE, Browser
 from tests.platforms.looks import faults, made_of_text, stands_out

@@ -11,6 +11,7 @@ import altair as alt
 import pytest
 import vl_convert
 
+from routing.engines.traffic_tables import TimePoint
 from routing.views.page import pictures
 from routing.views.page.facts import (
     BalancedInstance,
@@ -18,7 +19,6 @@ from routing.views.page.facts import (
     MessageFlow,
     MessageSeries,
     Report,
-    TimePoint,
 )
 from routing.views.page.pictures import bar_pictures, over_time, picture_theme
 from routing.views.page.pictures.bar_pictures import largest

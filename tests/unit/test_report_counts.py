@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from routing.engines.arrow.arrow_traffic import ArrowTraffic
-from routing.engines.traffic_tables import BalancedTarget, open_traffic
+from routing.engines.traffic_tables import BalancedTarget, TimePoint, open_traffic
 from routing.schemas import RESOLVED_ROUTES
-from routing.views.page.facts import MessageFlow, MessageSeries, TimePoint
+from routing.views.page.facts import MessageFlow, MessageSeries
 from routing.views.report import flows
 from routing.views.report.dialog_balance import count_dialogs
 from routing.views.report.flows import count_all
@@ -118,7 +118,7 @@ def test_many_services_are_grouped() -> None:
         *(resolved(f"e{n}", "//many", "01:00:00", "SENT NETWORK_ADDRESS", instance="LESS") for n in range(4)),
     ]
     _, series = count_all(open_traffic(table(rows)), most_services=1, most_instances=1)
-    assert [astuple(point)[1:5] for point in series.points] == [
+    assert [point[1:5] for point in series.points] == [
         ("BIG", "//many", "SENT", 5),
         ("BIG", None, "SENT", 3),
         ("SAD", "//stuck", "DELAYED", 2),
@@ -180,7 +180,7 @@ def test_random_messages_against_plain_python(seed: int, tmp_path: Path) -> None
         traffic = ArrowTraffic.of(stored, rows_waiting=20)
         flows, series = count_all(traffic)
         assert {astuple(flow)[:8]: (flow.messages, flow.oldest) for flow in flows} == flows_plainly(rows)
-        points = Counter({astuple(point)[:4]: point.messages for point in series.points})
+        points = Counter({point[:4]: point.messages for point in series.points})
         assert len(points) == len(series.points)
         assert points == points_plainly(rows, series.seconds)
         assert count_dialogs(stored, SPANS) == dialogs_plainly(rows, SPANS)

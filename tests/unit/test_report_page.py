@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from routing.advice.remedy import EstateTrouble, Remedy, RemedyPlace, TroubleKind
+from routing.engines.traffic_tables import TimePoint
 from routing.views.page import message_cells
 from routing.views.page.facts import (
     BalancedInstance,
@@ -23,7 +24,6 @@ from routing.views.page.facts import (
     MessageSeries,
     NeverPicked,
     Report,
-    TimePoint,
 )
 from routing.views.page.report_answer import state_limit
 from routing.views.page.report_page import render

@@ -11,9 +11,9 @@ from routing.engines.traffic_tables import (
     SENT_KEY,
     BalancedDialogs,
     BalancedTarget,
-    CountedMessages,
     RouteUse,
     SentKey,
+    TimePoint,
     TimeSpans,
     TrafficTable,
 )
@@ -251,7 +251,7 @@ class ArrowTraffic:
         services: Sequence[tuple[str, str]],
         instances: Sequence[str],
         endings: Mapping[SentKey, str],
-    ) -> Iterator[CountedMessages]:
+    ) -> Iterator[TimePoint]:
         """Count the resolved messages of each time step, in steps of ``step`` microseconds.
 
         The ``services`` (each with its instance), ``instances`` and ``endings`` are counted separately. All others
@@ -287,7 +287,7 @@ class ArrowTraffic:
         groups, words = sums.all().to_pydict(), plain_values(outcomes.texts)
         for at, instance, service, outcome, ending, messages in zip(*groups.values(), strict=True):
             if messages:
-                yield CountedMessages(
+                yield TimePoint(
                     at,
                     None if instance is None else instances[instance],
                     None if service is None else services[service][1],

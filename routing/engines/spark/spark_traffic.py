@@ -15,9 +15,9 @@ from routing.engines.traffic_tables import (
     SENT_KEY,
     BalancedDialogs,
     BalancedTarget,
-    CountedMessages,
     RouteUse,
     SentKey,
+    TimePoint,
     TimeSpans,
     TrafficTable,
 )
@@ -180,7 +180,7 @@ class SparkTraffic:
         services: Sequence[tuple[str, str]],
         instances: Sequence[str],
         endings: Mapping[SentKey, str],
-    ) -> Iterator[CountedMessages]:
+    ) -> Iterator[TimePoint]:
         """Count the messages of each time step."""
         spark = self.frame.sparkSession
         shape = Schema(tuple(Field(name, ColumnKind.STRING) for name in (*_SERVICE, "service")))
@@ -204,7 +204,7 @@ class SparkTraffic:
         }
         groups = rows.groupBy(*(value.alias(name) for name, value in by.items()))
         counted = collect(groups.agg(F.count(F.lit(1)).alias(COUNT)))
-        return map(CountedMessages._make, counted.rows("at", "instance", "service", "outcome", COUNT, "ending"))
+        return map(TimePoint._make, counted.rows("at", "instance", "service", "outcome", COUNT, "ending"))
 
     def balanced_dialogs(self, spans: TimeSpans) -> BalancedDialogs:
         """Count the dialogs that were balanced to each broker instance."""

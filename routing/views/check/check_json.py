@@ -16,6 +16,7 @@ from routing.render.wording import format_time
 from routing.rules.following import HOP_COLUMNS, PathHop
 from routing.rules.judging import JudgedPath, PossiblePath
 from routing.rules.observed import NumberAgreement
+from routing.rules.path_changes import BACK, THERE
 from routing.rules.timeline import moment_of
 from routing.terms import JsonObject, ReadRow
 from routing.views.check.checking import Check, find_notes, severity_of
@@ -93,16 +94,16 @@ def gap_object(gap: KnowledgeGap) -> JsonObject:
 
 
 def _group(message_group: MessageGroup, done: Check) -> JsonObject:
-    row, verdict = message_group.first.row, message_group.verdict
+    case, verdict = message_group.case, message_group.verdict
     reason = None if verdict is None else str(verdict.reason)
     return {
-        "outcome": message_group.first.case.outcome,
+        "outcome": case.outcome,
         "reason": reason,
-        "error_number": error_number(reason, message_group.first.case.scope),
-        "end": message_group.first.case.end,
-        "instance_name": row["instance_name"],
-        "database_name": row["database_name"],
-        "to_service_name": row["to_service_name"],
+        "error_number": error_number(reason, case.scope),
+        "end": case.end,
+        "instance_name": case.instance,
+        "database_name": case.database,
+        "to_service_name": case.service,
         "count": len(message_group.results),
         "oldest": _time(message_group.oldest),
         "matching_steps": list(message_group.steps),
@@ -117,7 +118,7 @@ def _group(message_group: MessageGroup, done: Check) -> JsonObject:
         ],
         "path": None if message_group.path is None else path_object(message_group.path, done.knowledge),
         "near_misses": [_near_miss(miss) for miss in message_group.near_misses],
-        "not_known": [gap_object(gap) for gap in message_group.first.case.gaps],
+        "not_known": [gap_object(gap) for gap in case.gaps],
         "said": [
             _reported_status(message_group, status_text, count)
             for status_text, count in message_group.status_texts.most_common()
@@ -150,7 +151,7 @@ def path_object(path: JudgedPath, knowledge: EstateKnowledge) -> JsonObject:
 def _path_object(possible_path: PossiblePath, path: JudgedPath) -> JsonObject:
     hop_path = possible_path.hop_path
     return {
-        "direction": "BACK" if possible_path.is_return else "THERE",
+        "direction": BACK if possible_path.is_return else THERE,
         **end_values(hop_path),
         "end": str(possible_path.end),
         "fails": possible_path in path.failing_paths,
@@ -188,7 +189,7 @@ def _near_miss(miss: NearMiss) -> JsonObject:
 
 
 def _reported_status(message_group: MessageGroup, status_text: StatusText, count: int) -> JsonObject:
-    compared = message_group.first.case.compare(status_text)
+    compared = message_group.case.compare(status_text)
     return {
         "error_number": status_text.number,
         "transmission_status": status_text.text,

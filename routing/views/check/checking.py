@@ -103,8 +103,8 @@ class LintFindings:
 
     def _find_bearing(self, group: MessageGroup) -> Iterator[LintFinding]:
         numbers = self._at(_own_places(group)) | self._near(group.near_misses)
-        row = group.first.row
-        names = {row["to_service_name"], row.get("from_service_name"), *group.brokers} & self._objects
+        sender = group.first.row.get("from_service_name")
+        names = {group.case.service, sender, *group.brokers} & self._objects
         if group.path is not None:
             numbers |= self._on_path(group.path, names)
         numbers |= {number for broker in _brokers(group) for number in self._by_broker.get(broker, ())}
@@ -139,15 +139,14 @@ class LintFindings:
 def _is_known(group: MessageGroup) -> bool:
     """Return True if all that decides was read of messages that are stuck, at home or on their path."""
     if group.path is None:
-        return group.verdict is not None and not group.first.case.is_on_its_way
-    return group.first.case.is_failing and not gaps_on(group.path)
+        return group.verdict is not None and not group.case.is_on_its_way
+    return group.case.is_failing and not gaps_on(group.path)
 
 
 def _own_places(group: MessageGroup) -> Iterator[_Place]:
     """Yield instance, database and name of every object that the messages use at their sender."""
-    row = group.first.row
-    databases = {None, row["database_name"], group.first.case.scope}
-    yield from ((row["instance_name"], database, name) for database, name in product(databases, _names(group)))
+    databases = {None, group.case.database, group.case.scope}
+    yield from ((group.case.instance, database, name) for database, name in product(databases, _names(group)))
 
 
 def _places_on(hops: Iterable[PathHop]) -> Iterator[_Place]:
@@ -181,8 +180,8 @@ def _brokers(group: MessageGroup) -> set[str]:
 
 def _names(group: MessageGroup) -> set[str | None]:
     """Return the names that these messages use. None is the whole database or instance."""
-    row, verdict = group.first.row, group.verdict
-    names = {None, row["to_service_name"], row["database_name"], *group.brokers}
+    case, verdict = group.case, group.verdict
+    names = {None, case.service, case.database, *group.brokers}
     if verdict is not None:
         names |= {verdict.route_name, verdict.address, verdict.rerouted_from, verdict.destination_database}
         if verdict.reason is Reason.ROUTE_REQUESTED:
@@ -301,7 +300,7 @@ class Check:
             # The rest of such a text is about one dialog.
             starts = {(status.text or "").partition(_OF_ONE_DIALOG)[0] for status in message_group.status_texts}
             answers = [advice.remedy for advice in message_group.advice if not advice.is_of_routes]
-            places = [message_group.first.row["instance_name"], *(remedy.instance for remedy in answers)]
+            places = [message_group.case.instance, *(remedy.instance for remedy in answers)]
             for instance in places if answers else ():
                 texts[instance] |= starts - {""}
         return texts
@@ -406,7 +405,7 @@ def find_notes(done: Check) -> list[str]:
 
 def _note_older_exports(done: Check) -> Iterator[str]:
     passed_pairs = {
-        (message_group.first.case.instance, hop.instance_name)
+        (message_group.case.instance, hop.instance_name)
         for message_group in done.groups
         for possible_path in (() if message_group.path is None else message_group.path.all_paths)
         for hop in possible_path.hop_path.hops

@@ -74,9 +74,14 @@ class MessageGroup:
         return self.results[0]
 
     @property
+    def case(self) -> MessageCase:
+        """The case of the oldest message. Those of the others differ only in facts that are counted."""
+        return self.first.case
+
+    @property
     def verdict(self) -> Verdict | None:
         """What is the same for all of them: outcome, reason and route."""
-        return self.first.case.verdict
+        return self.case.verdict
 
     @property
     def oldest(self) -> datetime:
@@ -87,7 +92,7 @@ class MessageGroup:
     @property
     def path(self) -> JudgedPath | None:
         """The path of the messages and acknowledgements, or None if they stay on their instance."""
-        return self.first.case.path
+        return self.case.path
 
     @cached_property
     def _cases(self) -> Counter[MessageCase]:
@@ -129,7 +134,7 @@ class MessageGroup:
 
         A status that contradicts the routing counts only if there is no other.
         """
-        if self.verdict is not None and not self.first.case.is_on_its_way:
+        if self.verdict is not None and not self.case.is_on_its_way:
             return None
         texts = (status_text for status_text, _ in self.status_texts.most_common() if status_text.text is not None)
         # The first of equal ones is the most frequent.
@@ -137,7 +142,7 @@ class MessageGroup:
 
     def contradicts(self, status_text: StatusText) -> bool:
         """Return True if a status shows that SQL Server routed the messages differently."""
-        compared = self.first.case.compare(status_text)
+        compared = self.case.compare(status_text)
         return compared is not None and compared.agreement is NumberAgreement.CONTRADICTS
 
     @property
@@ -159,11 +164,11 @@ class MessageGroup:
     @cached_property
     def kind(self) -> ProblemKind:
         """The kind of problem that the messages have."""
-        if self.trouble is not None and not self.first.case.is_failing:
+        if self.trouble is not None and not self.case.is_failing:
             return self._kind_of_trouble(self.trouble)
         if self.verdict is None:
             return ProblemKind.NOT_KNOWN
-        if not self.first.case.is_on_its_way:
+        if not self.case.is_on_its_way:
             is_dropped = self.verdict.outcome is Outcome.DROPPED
             return ProblemKind.DROPPED if is_dropped else ProblemKind.STUCK
         if self.path is not None and self.path.failing_paths:
@@ -237,7 +242,7 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
 
 
 def _order_of(message_group: MessageGroup) -> SortKey:
-    case = message_group.first.case
+    case = message_group.case
     return message_group.place, case.instance, case.database or "", case.service
 
 

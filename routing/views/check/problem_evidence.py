@@ -104,8 +104,8 @@ def _table_of_groups(problem: MessageProblem, limits: ReportLimits) -> DataTable
     rows: list[list[Cell]] = [
         [
             len(group.results),
-            where(group.first.row["instance_name"], group.first.row["database_name"]),
-            named(group.first.row["to_service_name"]),
+            where(group.case.instance, group.case.database),
+            named(group.case.service),
             when(group.oldest),
         ]
         for group in shown
@@ -138,7 +138,7 @@ def _state_decision(group: MessageGroup) -> Iterator[str]:
     target = verdict.destination_database or verdict.address
     to = "" if target is None else f" to {named(target)}"
     back = "" if verdict.rerouted_from is None else f", led back by route {named(verdict.rerouted_from)}"
-    number = error_number(str(verdict.reason), group.first.case.scope)
+    number = error_number(str(verdict.reason), group.case.scope)
     numbered = "" if number is None else f" (SQL Server's number: {number})"
     yield f"{step}{route}{to}{back}; {_state_brokers(group.brokers)}{numbered}"
 
@@ -215,12 +215,12 @@ def _each_number_first(counted_statuses: Sequence[tuple[StatusText, int]]) -> li
 
 
 def _agrees(group: MessageGroup, status_text: StatusText) -> bool:
-    compared = group.first.case.compare(status_text)
+    compared = group.case.compare(status_text)
     return compared is not None and compared.agreement is NumberAgreement.AGREES
 
 
 def _state_meaning(group: MessageGroup, status_text: StatusText) -> str:
-    compared = group.first.case.compare(status_text)
+    compared = group.case.compare(status_text)
     if compared is None or compared.agreement is NumberAgreement.SAYS_NOTHING:
         return ""
     verb = "CONTRADICTS" if compared.agreement is NumberAgreement.CONTRADICTS else f"is {compared.agreement} with"
@@ -244,7 +244,7 @@ def _list_paths(number: int, problem: MessageProblem, places: EvidencePlaces) ->
             yield from blocks
         else:
             yield ListItem(f"the path is that of {first}", indent=1)
-        if group.first.case.is_failing or group.unacknowledged:
+        if group.case.is_failing or group.unacknowledged:
             yield from list_needed(group.path, places.knowledge, limits.sentences, 1)
 
 

@@ -56,10 +56,10 @@ class MessageProblem:
 
     def state_messages(self) -> str:
         """State number, sender and service: "4 messages from 'A', database 'B' to …"."""
-        rows = [group.first.row for group in self.groups]
-        places = {(row["instance_name"], row["database_name"]) for row in rows}
+        cases = [group.case for group in self.groups]
+        places = {(case.instance, case.database) for case in cases}
         sender = where(*next(iter(places))) if len(places) == 1 else count(len(places), "database")
-        target = count_places((row["to_service_name"] for row in rows), "service")
+        target = count_places((case.service for case in cases), "service")
         return f"{count(self.count, 'message')} from {sender} to {target}"
 
 
@@ -86,7 +86,7 @@ def find_problems(groups: Iterable[MessageGroup]) -> list[MessageProblem]:
         outcome, cause = state_outcome(group), _name_cause(group)
         remedies = tuple(advice.remedy for advice in group.advice)
         alone = id(group) if group.kind is ProblemKind.NOTHING else None
-        groups_by_cause[group.kind, outcome, cause, remedies, group.first.case.gaps, alone].append(group)
+        groups_by_cause[group.kind, outcome, cause, remedies, group.case.gaps, alone].append(group)
     return [
         _make_common_problem(cause, alike) if isinstance(cause, CommonFailure) else _make_problem(alike)
         for cause, alike in groups_by_cause.items()
@@ -113,7 +113,7 @@ def _find_common_failures(groups: Iterable[MessageGroup]) -> dict[int, CommonFai
         if group.kind is ProblemKind.CONNECTION_FAILS and text is not None and not is_mended:
             inner = sorted(find_numbers(text.text or "") - {text.number})
             numbers = [str(text.number or "not numbered"), *map(str, inner)]
-            alike[CommonFailure(group.first.row["instance_name"], ", ".join(numbers))].append(group)
+            alike[CommonFailure(group.case.instance, ", ".join(numbers))].append(group)
     return {
         id(group): failure
         for failure, failed_groups in alike.items()
@@ -216,7 +216,7 @@ def state_cause(group: MessageGroup) -> str:
     if group.kind is ProblemKind.NOT_ACKNOWLEDGED:
         return state_silence(group)
     if group.kind is ProblemKind.CONNECTION_FAILS:
-        instance = named(group.first.row["instance_name"])
+        instance = named(group.case.instance)
         return f"{instance} has no Service Broker endpoint, and they are for another instance."
     return ""
 
@@ -230,7 +230,7 @@ def state_silence(group: MessageGroup) -> str:
     """State that SQL Server reports nothing of messages which were sent long ago."""
     since = "enqueued more than ten minutes before the export"
     is_here = group.verdict is not None and group.verdict.outcome is Outcome.DELIVERED
-    is_kept = group.verdict is not None and not group.first.case.is_on_its_way
+    is_kept = group.verdict is not None and not group.case.is_on_its_way
     state = "no queue has taken them" if is_here else "not sent" if is_kept else "sent and not acknowledged"
     return f"SQL Server reports nothing for {count(group.unacknowledged, 'message')}, {since}: {state}"
 
@@ -352,7 +352,7 @@ def _state_kinds(problems: Sequence[MessageProblem], stuck: int) -> str:
 def _count_connections(problems: Sequence[MessageProblem]) -> int:
     return len(
         {
-            (group.first.row["instance_name"], None if group.verdict is None else group.verdict.address)
+            (group.case.instance, None if group.verdict is None else group.verdict.address)
             for group in _groups_of(problems, ProblemKind.CONNECTION_FAILS)
         }
     )

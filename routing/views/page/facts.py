@@ -13,6 +13,7 @@ from typing import Any
 
 from routing.advice.remedy import EstateTrouble
 from routing.document import Block
+from routing.engines.traffic_tables import TimePoint, name_end
 from routing.lint.catalogue import Severity
 from routing.render.wording import count
 from routing.tables.arrow_rows import SchemaRows
@@ -24,11 +25,6 @@ STUCK = (_DELAYED, NO_RETURN_PATH, CONNECTION_FAILS, _DROPPED, LOOP)
 """The endings of messages that do not arrive or whose acknowledgement does not return."""
 ENDINGS = (_DELIVERED, *STUCK, NOT_KNOWN)
 """Every ending, in the order of the page."""
-
-
-def ending_of(outcome: str, ending: str | None) -> str:
-    """Return the ending of messages, which is their outcome unless they leave the instance."""
-    return ending or (NOT_KNOWN if outcome in LEAVES else outcome)
 
 
 @dataclass(frozen=True)
@@ -74,33 +70,12 @@ class MessageFlow:
     @property
     def end(self) -> str:
         """The word of `ENDINGS` for their end."""
-        return ending_of(self.outcome, self.ending)
+        return name_end(self.outcome, self.ending)
 
     @property
     def why(self) -> str | None:
         """The reason for their end, or None if it is unknown."""
         return self.reason if self.outcome not in LEAVES else self.ending_reason
-
-
-@dataclass(frozen=True)
-class TimePoint:
-    """Messages decided from ``at`` on, for as long as a step of their `MessageSeries`.
-
-    Only the services with most messages are named, and of very many instances only these: the
-    messages of all others have ``service`` None, or both. ``ending`` is that of a `MessageFlow`.
-    """
-
-    at: int
-    instance: str | None
-    service: str | None
-    outcome: str
-    messages: int
-    ending: str | None = None
-
-    @property
-    def end(self) -> str:
-        """The word of `ENDINGS` for their end."""
-        return ending_of(self.outcome, self.ending)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from routing.engines.traffic_tables import TimePoint
 from routing.rules.timeline import SECOND
-from routing.views.page.facts import STUCK, MessageFlow, Report, TimePoint
+from routing.views.page.facts import STUCK, MessageFlow, Report
 
 MOST_NAMES = 1_000
 MOST_CELLS = 8_000

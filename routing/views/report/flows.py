@@ -29,7 +29,6 @@ from routing.views.page.facts import (
     MessageSeries,
     ObservedCause,
     ObservedCounts,
-    TimePoint,
 )
 
 FLOW = (
@@ -118,7 +117,7 @@ def count_all(
     endings = {key: end.ending for key, end in ends.items() if end.ending != NOT_KNOWN}
     points = messages.points(seconds * SECOND, *_choose_names(flows, most_services, most_instances), endings)
     ordered = sorted(
-        (TimePoint(*point) for point in points),
+        points,
         key=lambda one: (one.at, *map(_text, (one.instance, one.service, one.outcome, one.ending))),
     )
     return sorted(flows, key=_place_of_flow), MessageSeries(seconds, ordered, max(last, default=None))

@@ -31,6 +31,7 @@ from routing.plan.checked_inputs import CheckedInputs
 from routing.render.wording import count, format_time, mark_outcome, write_json
 from routing.result_schemas import TRACED_HOPS, TRACED_WAYS
 from routing.rules.following import HopPath, MessageTrace
+from routing.rules.path_changes import BACK, THERE
 from routing.rules.pathing import PathWithReturn
 from routing.rules.timeline import moment_of
 from routing.tables.arrow_rows import SchemaRows
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from routing.runs.run_work import WrittenPaths
-
-
-THERE, BACK = "THERE", "BACK"
 
 
 def traces_of(path: PathWithReturn) -> Iterator[tuple[str, MessageTrace]]:
