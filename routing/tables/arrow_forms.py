@@ -32,6 +32,13 @@ _P1, _P2, _P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
 _P4 = 0x85EBCA77C2B2AE63
 
 
+def empty_as_null(texts: Any) -> Any:
+    """Return an Arrow array with null in place of empty texts."""
+    import pyarrow.compute as pc
+
+    return pc.if_else(pc.equal(texts, ""), None, texts)
+
+
 def fold_texts(words: Any) -> Any:
     """Return texts with the letters A to Z in lower case, for an array, a table's column or an expression."""
     import pyarrow.compute as pc

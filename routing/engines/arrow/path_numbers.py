@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Union
 from routing.engines.arrow.decisions import TimelineTable
 from routing.engines.arrow.interned_rows import GrowingColumn, PairNumbering
 from routing.engines.arrow.message_keys import texts_of
-from routing.engines.arrow.resolved_batches import Asked, KeyedBatch, MessageScan, empty_as_null
+from routing.engines.arrow.resolved_batches import Asked, KeyedBatch, MessageScan
 from routing.plan.key_rows import FROM_NETWORK
 from routing.plan.paths import PathChoice, PathPlanner, PathTimeline
 from routing.plan.planner import MOST_KEYS
@@ -20,6 +20,7 @@ from routing.process import no_search_for_cycles
 from routing.rules.network import EstateNetwork
 from routing.rules.pathing import EXPIRED, REQUESTED, KeptMessage, PathSender
 from routing.rules.timeline import TimeInterval
+from routing.tables.arrow_forms import empty_as_null
 from routing.tables.encoded_texts import MappedTexts
 from routing.terms import MSDB
 

@@ -26,7 +26,7 @@ from routing.engines.arrow.text_numbers import (
 )
 from routing.plan.checked_inputs import CheckedInputs
 from routing.schemas import MESSAGES, REJECTED_MESSAGES, RESOLVED_ROUTES, ColumnKind
-from routing.tables.arrow_forms import find_codes, fold_texts, leading_addresses, read_brokers
+from routing.tables.arrow_forms import empty_as_null, find_codes, fold_texts, leading_addresses, read_brokers
 from routing.tables.arrow_rows import arrow_schema, arrow_type, micros_in, with_readable_texts
 from routing.tables.encoded_texts import MappedTexts
 from routing.tables.table_columns import Table
@@ -270,11 +270,6 @@ def _with_alternatives(
 _ALTERNATIVES = "alternative_routes"
 
 
-def empty_as_null(words: pyarrow.Array) -> pyarrow.Array:
-    """Replace empty texts by null."""
-    import pyarrow.compute as pc
-
-    return pc.if_else(pc.equal(words, ""), None, words)
 
 
 def _times(micros: pyarrow.Array) -> pyarrow.Array:

@@ -28,7 +28,6 @@ from routing.lint.lint_settings import settings as lint_settings
 from routing.result_schemas import MESSAGE_CHANGES
 from routing.rules.text import broker_id
 from routing.rules.timeline import micros_of, moment_of
-from routing.run_context import reporting_failures
 from routing.schemas import TRAFFIC
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.given_tables import take_tables

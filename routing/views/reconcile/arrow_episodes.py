@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from routing.engines.arrow.bucketed_rows import BucketedRows, RowBuckets
 from routing.engines.arrow.text_numbers import number_groups
 from routing.errors import InputError
 from routing.rules.resolving import DIALOG_COLUMNS, MATTERS
 from routing.schemas import OBSERVED_ROUTING, TABLES
-from routing.tables.arrow_forms import fold_texts, read_brokers
+from routing.tables.arrow_forms import empty_as_null, fold_texts, read_brokers
 from routing.tables.arrow_rows import arrow_schema, micros_in
 from routing.tables.encoded_texts import GroupSums, encoded
 from routing.tables.table_columns import Table, as_dataset, rows_where, shape_of
@@ -104,7 +104,7 @@ def _normalize(observations: pyarrow.Table) -> pyarrow.Table:
     forwarded = pc.is_in(columns["source"], pyarrow.array(OF_ARRIVALS))
     columns["is_arrival"] = pc.or_(forwarded, pc.fill_null(columns["is_from_network"], False))
     for name in ("database_name", _SERVICE):
-        columns[name] = _empty_as_null(columns[name])
+        columns[name] = empty_as_null(columns[name])
     columns["database_name"] = pc.if_else(columns["is_arrival"], None, columns["database_name"])
     return pyarrow.table({name: columns[name] for name in _READ})
 
@@ -152,12 +152,6 @@ def _fill_by_conversation(rows: pyarrow.Table) -> pyarrow.Table:
     of_group = least[f"{_SERVICE}_min"].combine_chunks().take(pc.index_in(groups, value_set=least["group"]))
     place = rows.column_names.index(_SERVICE)
     return rows.set_column(place, _SERVICE, pc.coalesce(rows[_SERVICE], of_group))
-
-
-def _empty_as_null(texts: Any) -> Any:
-    import pyarrow.compute as pc
-
-    return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
 def _episodes(rows: pyarrow.Table) -> pyarrow.Table:
@@ -308,7 +302,7 @@ def _clean_ends(rows: pyarrow.Table) -> pyarrow.Table:
     import pyarrow
 
     columns = {name: rows[name] for name in END}
-    columns["database_name"] = _empty_as_null(rows["database_name"])
+    columns["database_name"] = empty_as_null(rows["database_name"])
     columns[_CONVERSATION] = fold_texts(rows[_CONVERSATION])
     return pyarrow.table(columns)
 
