@@ -180,7 +180,7 @@ def _drop_dead_route(status: ReportedStatus) -> Remedy | None:
     named_routes = [
         one
         for one in status.sender_instance.naming(status.scope, status.service)
-        if one.kind is AddressKind.NETWORK and one.is_live(status.status_text.observed_at)
+        if one.kind is AddressKind.NETWORK and one.is_live(status.case.status_text.observed_at)
     ]
     routes = {**used, **{one.name: one.address for one in named_routes}}
     live = [name for name, address in routes.items() if status.knows_endpoint_at(address)]

@@ -270,8 +270,6 @@ def _with_alternatives(
 _ALTERNATIVES = "alternative_routes"
 
 
-
-
 def _times(micros: pyarrow.Array) -> pyarrow.Array:
     return micros.view(arrow_type(ColumnKind.TIMESTAMP))
 
