@@ -116,13 +116,13 @@ class _Proofs:
         shared_routes = self._routes_for_any_service(instance, scope)
         for service in filter(is_users, candidates):
             choice = OpenChoice(instance.name, scope, service)
-            is_own = not shared_routes or service in instance.holders
-            hazard = self._follow(choice) if is_own else self._share(choice, shared_routes)
+            is_shared = bool(shared_routes) and service not in instance.holders
+            hazard = self._share(choice, shared_routes) if is_shared else self._follow(choice)
             if hazard is not None:
                 yield choice, hazard
 
     def _routes_for_any_service(self, instance: SqlInstance, scope: str) -> Sequence[EstateRoute]:
-        """Return the routes for any service not held here, if only their addresses decide the rest."""
+        """Return the possible routes for any service not held here. Empty if more than their addresses counts."""
         decision = self._follower.of_any_service(instance, scope)
         search = decision.first
         is_sent = search.end.outcome in LEAVES and decision.second is None

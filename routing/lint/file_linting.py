@@ -32,7 +32,10 @@ from routing.terms import ReadRow
 
 
 class RequiredKnowledge(Flag):
-    """The knowledge that a kind of finding requires, about its own scope or instance, or about all instances."""
+    """The knowledge that a kind of finding requires, about its own place or other instances.
+
+    ``SCOPE`` is its own place without the endpoint, ``INSTANCE`` the same for all databases of the instance.
+    """
 
     ENDPOINT = auto()
     SCOPE = auto()

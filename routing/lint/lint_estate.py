@@ -198,7 +198,7 @@ READ = ("routes", "databases", "services", "instances", "dialogs", "route_reques
 
 
 def columns(tables: Mapping[str, Table], now: int) -> dict[str, TableColumns]:
-    """Return the tables that lint reads, of accepted ones. Raises InputError if a column is missing.
+    """Return the tables that lint reads, of those from `take_tables`. Raises InputError if a column is missing.
 
     Of dialogs and requests it returns only the rows that can matter at a moment (microseconds), and maybe some
     more.

@@ -60,6 +60,10 @@ def stored(**columns: Any) -> dict[str, Any]:
             ("SBR051", "Stock", "StockQueue"),
         ),
         # A queue without a service may be off.
+        (
+            {"service_queues": {"Stock": [{**QUEUE, "is_receive_enabled": 0}]}, "services": {"Stock": []}},
+            None,
+        ),
         ({"service_queues": {"Stock": [{**QUEUE, "object_id": 71, "is_receive_enabled": 0}]}}, None),
         (
             {"service_broker_endpoints": [broker_endpoint("STOCK", state_desc="STOPPED")]},

@@ -83,7 +83,7 @@ def queries(*, of_events: bool = False, with_people: bool = True, most_endpoints
         "permissions": "\n".join(_permissions()),
         "most": str(most_endpoints),
         "columns": ", ".join(f"c{number} nvarchar(4000)" for number in range(1, width + 1)),
-        "parts": "\n".join(_insert(*part, width, with_people=with_people) for part in parts.items()),
+        "parts": "\n".join(_insert(view, query, width, with_people=with_people) for view, query in parts.items()),
         "selects": "\n\n".join(map(_select, parts)),
         "endpoints": _double(_stream(VIEWS["conversation_endpoints"], _ENDPOINTS)),
         "count_of_endpoints": f"c{counts.index('endpoints') + 1}",

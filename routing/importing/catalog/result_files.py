@@ -238,23 +238,22 @@ def _read_one_of_many(path: FilePlace, done: SourcesRead, *, is_lenient: bool) -
     done.sets.extend(sets)
 
 
-def _find_lack(path: FilePlace) -> tuple[str | None, str | None]:
-    """Name the columns that a text lacks to be an export of a view, and the view; None if it is nearly of none."""
-    nothing = None, None
-    if path.suffix.lower() not in _TEXT:
-        return views.find_lack(path.stem, ()) or nothing
-    lines = [line[:_LONGEST_HEADER].lower() for line in lines_of(read_text(path).text)[:_HEADS]]
-    for names in chain.from_iterable(map(_possible_cells, lines)):
-        lack = views.find_lack(path.stem, names)
-        if lack is not None:
-            return lack
-    view = views.find_view_by_columns([word[1] for word in map(_FIRST_WORD, lines) if word])
-    if view is None:
-        return nothing
-    return (
-        f"each cell of sys.{view.name} is on a line of its own: export it with {views.query_of(view)}",
-        view.name,
-    )
+def _find_lack(path: FilePlace) -> tuple[str, str] | tuple[None, None]:
+    """Return why a file is not an export of a view, and the view; None if it is nearly of none.
+
+    The columns of a text count before its name.
+    """
+    if path.suffix.lower() in _TEXT:
+        lines = [line[:_LONGEST_HEADER].lower() for line in lines_of(read_text(path).text)[:_HEADS]]
+        for names in chain.from_iterable(map(_possible_cells, lines)):
+            lack = views.find_lack(names)
+            if lack is not None:
+                return lack
+        view = views.find_view_by_columns([word[1] for word in map(_FIRST_WORD, lines) if word])
+        if view is not None:
+            why = f"each cell of sys.{view.name} is on a line of its own: export it with {views.query_of(view)}"
+            return why, view.name
+    return views.find_lack_by_name(path.stem) or (None, None)
 
 
 def _possible_cells(line: str) -> Iterator[list[str]]:

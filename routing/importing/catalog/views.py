@@ -384,6 +384,7 @@ _HINT_ON_ENDPOINTS = (
     "sys.endpoints has no ports, authentication or forwarding: export sys.service_broker_endpoints and"
     " sys.tcp_endpoints instead, or with sbroute import queries"
 )
+_LACK_OF_ENDPOINTS = _HINT_ON_ENDPOINTS, "service_broker_endpoints"
 
 
 def find_nearest_view(columns: Collection[str]) -> CatalogView | None:
@@ -391,14 +392,17 @@ def find_nearest_view(columns: Collection[str]) -> CatalogView | None:
     return next((VIEWS[name] for name in _OWN if len(_OWN[name].intersection(columns)) > 1), None)
 
 
-def find_lack(file_name: str, columns: Collection[str]) -> tuple[str, str] | None:
+def find_lack(columns: Collection[str]) -> tuple[str, str] | None:
     """Return why a result set (columns in lower case) is of no view, and the nearest view, or None."""
     view = find_nearest_view(columns)
     if view is not None:
         return f"{say_lack(view, columns)}: export it with {query_of(view)}", view.name
-    if _OF_ALL_ENDPOINTS.issubset(columns) or _fold_view_name(file_name) == "endpoints":
-        return _HINT_ON_ENDPOINTS, "service_broker_endpoints"
-    return None
+    return _LACK_OF_ENDPOINTS if _OF_ALL_ENDPOINTS.issubset(columns) else None
+
+
+def find_lack_by_name(file_name: str) -> tuple[str, str] | None:
+    """Return what `find_lack` does, for a file with unknown columns and the name of another view, or None."""
+    return _LACK_OF_ENDPOINTS if _fold_view_name(file_name) == "endpoints" else None
 
 
 def say_lack(view: CatalogView, columns: Collection[str]) -> str:

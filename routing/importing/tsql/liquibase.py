@@ -249,6 +249,8 @@ def find_rivals(effects: Sequence[StatementEffect]) -> dict[StatementKey, str]:
 
 
 def _are_rivals(first: _Defined, second: _Defined) -> bool:
+    changeset, other_changeset = first[0], second[0]
+    if changeset.selector == other_changeset.selector:
+        return False
     both_make = all(statement.words.startswith("CREATE ") for _, statement in (first, second))
-    selector, other_selector = first[0].selector, second[0].selector
-    return selector != other_selector and (both_make or bool(selector and other_selector))
+    return both_make or bool(changeset.selector and other_changeset.selector)

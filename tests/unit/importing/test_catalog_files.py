@@ -296,6 +296,12 @@ HINT_ON_ENDPOINTS = "sys.endpoints has no ports, authentication or forwarding: e
         ("x.csv", f"name,endpoint_id,is_admin_endpoint\n{ENDPOINT},0\n", HUB, HINT_ON_ENDPOINTS),
         ("sys.endpoints.csv", f"name,endpoint_id\n{ENDPOINT}\n", HUB, HINT_ON_ENDPOINTS),
         ("endpoints.json", '{"name": "Broker", "state_desc": "STARTED"}\n', HUB, HINT_ON_ENDPOINTS),
+        (
+            "endpoints.csv",
+            "conversation_handle;far_service;far_broker_instance\nA;//x;B\n",
+            HUB,
+            "as sys.conversation_endpoints it lacks conversation_id",
+        ),
         ("routes.csv", "", HUB, "it is empty"),
         ("routes.csv", "a,b,c\n1,2,3\n", HUB, "its 3 columns are unknown (export it with a header"),
         ("databases.csv", "Shop,5,x\n", HUB, "its 3 columns are unknown"),
