@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import Any
 
 import pyarrow
 import pytest
 
-from routing.engines.arrow.bucketed_rows import find_buckets, open_buckets
+from routing.engines.arrow.bucketed_rows import find_buckets, join_small, open_buckets
 
 TEXTS = [
     "c0000001-0000-4000-8000-000000000000",
@@ -64,6 +66,37 @@ def test_parts_come_in_their_order(rows_of_one: int) -> None:
         assert joined == [[0, 0, 1, 1], [2, 2, 3, 3], [4, 4]]
         assert list(rows.read_parts(1)) == []
         assert (objects.load(0), objects.load(1)) == ({"a": PurePath("b")}, None)
+
+
+@dataclass
+class MeasuredTable:
+    """A table of one row and ten bytes that counts how often it is measured."""
+
+    measured: int = 0
+
+    def __len__(self) -> int:
+        self.measured += 1
+        return 1
+
+    @property
+    def nbytes(self) -> int:
+        self.measured += 1
+        return 10
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "lengths"),
+    [(4, None, [4, 4, 1]), (4, 1000, [4, 4, 1]), (4, 30, [3, 3, 3]), (100, 50, [5, 4])],
+)
+def test_each_of_many_small_tables_is_measured_once(
+    rows: int, size: int | None, lengths: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the time grows with the square of their number."""
+    monkeypatch.setattr(pyarrow, "concat_tables", list)
+    tables = [MeasuredTable() for _ in range(9)]
+    joined: list[Any] = list(join_small(tables, rows, size))
+    assert [len(part) for part in joined] == lengths
+    assert all(table.measured <= 2 for table in tables)
 
 
 def test_equal_services_of_an_instance_have_one_bucket() -> None:

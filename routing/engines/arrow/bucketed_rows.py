@@ -106,12 +106,15 @@ def join_small(tables: Iterable[pyarrow.Table], rows: int, size: int | None = No
     import pyarrow
 
     waiting: list[pyarrow.Table] = []
+    waiting_rows = waiting_bytes = 0
     for table in tables:
         waiting.append(table)
-        has_size = size is not None and sum(part.nbytes for part in waiting) >= size
-        if has_size or sum(map(len, waiting)) >= rows:
+        waiting_rows += len(table)
+        waiting_bytes += table.nbytes
+        if waiting_rows >= rows or (size is not None and waiting_bytes >= size):
             yield pyarrow.concat_tables(waiting)
             waiting.clear()
+            waiting_rows = waiting_bytes = 0
     if waiting:
         yield pyarrow.concat_tables(waiting)
 
