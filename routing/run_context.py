@@ -1,4 +1,4 @@
-"""Hold the options, the stage clock and the notes that all steps of a run share."""
+"""Hold the options, the stage clock and the notes that all steps of a run share, and name a step that failed."""
 
 from __future__ import annotations
 

@@ -345,8 +345,8 @@ def write_output(
 ) -> None:
     """Write an output that may not exist yet, as `put` does. ``job`` is that of `creating`.
 
-    ``schema`` is None if the table exists. Otherwise a table of a catalog, or a clustered one, is created before,
-    with comments on its columns.
+    With ``schema``, a missing table that is clustered or in a catalog is created before the rows are written. In
+    a catalog it has comments on its columns.
     """
     with creating(location, job):
         if schema is not None and (location.is_name or options.cluster_by):
