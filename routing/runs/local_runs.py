@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -60,6 +60,7 @@ def resolve_local(
     run_id: str | None = None,
     progress: Callable[[Progress], None] = lambda stage: None,
     on_note: Callable[[str], None] = lambda text: None,
+    recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
 ) -> Run:
     """Run the main job without Spark, in full mode, on tables of this machine's disk (commands.md).
 
@@ -70,6 +71,7 @@ def resolve_local(
         run_id: the id of the run; by default a new one.
         progress: called with each stage when it begins and when it has ended.
         on_note: called with a note on each table that is read otherwise than usual.
+        recording: the block within which the row in ``runs`` is written; it is given the run's id.
 
     Returns:
         The run.
@@ -84,7 +86,9 @@ def resolve_local(
         {'DELIVERED': 2, 'SENT': 1, 'DELAYED': 2}
     """
     choose_engine(LOCAL_ENGINE, find_run_reasons(config))
-    return run_by(local_engine(LocalOpener(on_note)), config, run_id=run_id, progress=progress)
+    return run_by(
+        local_engine(LocalOpener(on_note)), config, run_id=run_id, progress=progress, recording=recording
+    )
 
 
 def _note_what_does_not_apply(config: Config) -> Iterator[str]:
