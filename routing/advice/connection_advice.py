@@ -25,10 +25,11 @@ from routing.advice.status_facts import ReportedStatus
 from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import TSQL_PORT
 from routing.cases.estate_addresses import is_container
+from routing.cases.known_estate import OF_ROUTES
 from routing.render.phrases import join_words, named
 from routing.rules import text
 from routing.rules.estate import AddressKind
-from routing.terms import MSDB
+from routing.terms import MSDB, Reason
 
 _LIST_ENDPOINTS = (
     "SELECT e.name, e.state_desc, e.connection_auth_desc, e.encryption_algorithm_desc, t.port FROM"
@@ -52,6 +53,7 @@ _LOOK_THERE = "If the status stays, read the error log there: SQL Server may not
 _AWAY = "The messages are for another instance."
 _COMPARE = "The exports show this. The text itself could not be read here: compare it."
 _OF_CONTAINER = "If the port is right after all, such as one that a container publishes, look further."
+_NOT_HERE = frozenset([Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND])
 _DROP_RISK = (
     "Dialogs that are bound to the broker instance behind the dropped route then have no route. END CONVERSATION …"
     " WITH CLEANUP ends them and discards their messages."
@@ -167,38 +169,47 @@ def _lead_to_published_port(status: ReportedStatus) -> Remedy | None:
 def _drop_dead_route(status: ReportedStatus) -> Remedy | None:
     """Advise DROP ROUTE for a route of several to the service, if no known endpoint has its address.
 
-    Of the routes to other broker instances a known one must be left. Return None if only the name is wrong, or if
-    another instance is known to hold the broker instance of the messages.
+    One of the routes must lead to a known endpoint.
     """
     verdict = status.supposed
     if verdict is None or verdict.mirror_address is not None:
         return None
     used = {verdict.route_name: verdict.address, **{one.name: one.address for one in verdict.alternative_routes}}
-    is_unnamed = status.trouble is StatusTrouble.NAME_NOT_RESOLVED
-    if len(used) == 1 and (is_unnamed or server_remedies.find_holder(status) is not None):
-        return None
-    named_routes = [
-        one
-        for one in status.sender_instance.naming(status.scope, status.service)
-        if one.kind is AddressKind.NETWORK and one.is_live(status.case.status_text.observed_at)
-    ]
-    routes = {**used, **{one.name: one.address for one in named_routes}}
-    live = [name for name, address in routes.items() if status.knows_endpoint_at(address)]
-    dead = [name for name in used if name not in live]
+    dead = [name for name, address in used.items() if not status.knows_endpoint_at(address)]
+    are_all_dead = len(dead) == len(used)
+    routes = {**used, **_find_rivals(status)} if are_all_dead else used
+    live = [address for address in routes.values() if status.knows_endpoint_at(address)]
     if not dead or not live:
         return None
     lines = [statements.drop_route(name) for name in dead]
     places = [f"{named(routes[name])}, the address of route {named(name)}" for name in dead]
-    choosing = "SQL Server chooses" if len(used) > 1 else "For each new dialog SQL Server chooses"
+    choosing = "For each new dialog SQL Server chooses" if are_all_dead else "SQL Server chooses"
     cause = (
         f"{choosing} between {len(routes)} routes. By these exports no endpoint is known at {join_words(places)},"
-        f" but one at {join_words(named(routes[name]) for name in live)}."
+        f" but one at {join_words(map(named, live))}."
     )
     actions = (
         f"Test {join_words(named(routes[name]) for name in dead)} first, from the sending server.",
         "Run DROP ROUTE for a server that is gone. Otherwise start its endpoint, or open the firewall.",
     )
     return to_fill_in(status.route_place, cause, actions, *lines, risk=_DROP_RISK)
+
+
+def _find_rivals(status: ReportedStatus) -> dict[str, str | None]:
+    """Find the network addresses of all routes to the service by name, between which new dialogs choose.
+
+    There are none if the messages use a route to any service, if only a host name is wrong, or if another instance
+    is known to hold the broker instance of the messages.
+    """
+    rivals = {
+        one.name: one.address
+        for one in status.sender_instance.naming(status.scope, status.service)
+        if one.kind is AddressKind.NETWORK and one.is_live(status.case.status_text.observed_at)
+    }
+    is_unnamed = status.trouble is StatusTrouble.NAME_NOT_RESOLVED
+    if status.route not in rivals or is_unnamed or server_remedies.find_holder(status) is not None:
+        return {}
+    return rivals
 
 
 def _test_each(status: ReportedStatus) -> tuple[str, ...]:
@@ -323,13 +334,14 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
     """Advise the port of the endpoint for the route, or return None if the port may be right.
 
     Port 1433 is for T-SQL connections, so it is never right. Another port is wrong if the endpoint of the known
-    instance on the machine, or of the primary behind a listener, has a different one.
+    instance on the machine, or of the primary behind a listener, has a different one. After a failover the port of
+    the primary would be wrong if the replicas have different ports.
     """
     address = status.address
     if address is None or status.leads_to_mirror or status.find_target_instance() is not None:
         return None
     port, entry = text.port(address), status.entry
-    target = status.find_peer()
+    target = None if server_remedies.have_different_ports(status) else status.find_peer()
     target_port = None if target is None else text.port(status.estate.find_endpoint_address(target.name))
     if port == TSQL_PORT:
         cause = (
@@ -514,11 +526,15 @@ def _say_open(status: ReportedStatus, place: RemedyPlace) -> Remedy | None:
 
 def _open_holder(status: ReportedStatus) -> Remedy | None:
     """Advise on a closed database of the instance that should take the messages, or return None without one."""
-    sender, database = status.sender_instance, status.database
-    routes = (*sender.naming(database, status.service), *sender.unnamed(database))
-    stays = all(route.kind is AddressKind.LOCAL for route in routes)
-    instance = status.instance if stays else status.find_peer_name()
+    instance = status.instance if _is_missing_here(status) else status.find_peer_name()
     return None if instance is None else open_holder(status.server, instance, status.service)
+
+
+def _is_missing_here(status: ReportedStatus) -> bool:
+    """Return True if the known routes keep the messages on their instance, where no known database takes them."""
+    case = status.case
+    knows_routes = OF_ROUTES.isdisjoint(gap.missing for gap in case.gaps)
+    return knows_routes and bool(case.verdicts) and all(verdict.reason in _NOT_HERE for verdict in case.verdicts)
 
 
 def wait(status: ReportedStatus) -> Remedy:

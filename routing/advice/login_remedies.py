@@ -186,11 +186,11 @@ def list_logins(status: ReportedStatus) -> str | None:
 def explain_logon(status: ReportedStatus) -> Remedy | None:
     """Advise on Windows authentication that the domain or a policy refuses."""
     words, endpoint = (status.case.status_text.text or "").lower(), status.server.endpoint(status.instance)
+    by_windows = endpoint is None or endpoint.authentication != "CERTIFICATE"
     for code, (cause, actions) in _OF_POLICY.items():
         if code in words:
-            actions = (*actions, _CERTIFICATES_INSTEAD)
+            actions += (_CERTIFICATES_INSTEAD,) if by_windows else ()
             return Remedy(RemedyPlace(status.instance), cause, actions, confidence=Confidence.LIKELY)
-    by_windows = endpoint is None or endpoint.authentication != "CERTIFICATE"
     is_of_windows = status.case.status_text.number == _OF_SSPI and by_windows
     if not is_of_windows and not any(code in words for code in _LOGON_FAILED):
         return None

@@ -118,6 +118,13 @@ def correct_listener_port(status: ReportedStatus) -> Remedy | None:
     return correct_route(status.route_place, status.route, clause, cause, action)
 
 
+def have_different_ports(status: ReportedStatus) -> bool:
+    """Return True if the address is that of a listener, and the endpoints of its replicas have different ports."""
+    listener = status.server.listener(text.host(status.address))
+    endpoints = () if listener is None else map(status.server.endpoint, listener.replicas)
+    return len({endpoint.port for endpoint in endpoints if endpoint is not None and endpoint.port is not None}) > 1
+
+
 def _port(status: ReportedStatus, instance: str) -> int | str:
     endpoint = status.server.endpoint(instance)
     return "(not known)" if endpoint is None or endpoint.port is None else endpoint.port

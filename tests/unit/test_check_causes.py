@@ -41,6 +41,7 @@ KEY = {"name": "##MS_DatabaseMasterKey##", "symmetric_key_id": 101}
 
 
 HOSTS = ("stock", "gone", "old")
+ELSEWHERE = GUID.format("77777777")
 
 
 def log(*lines: str) -> dict[str, Any]:
@@ -238,9 +239,13 @@ def test_a_windows_account_that_the_domain_refuses(number: int, code: str, tmp_p
 )
 def test_a_policy_of_windows_that_forbids_the_connection(code: str, words: str, tmp_path: Path) -> None:
     status = f"Connection handshake failed. An OS call failed: ({code}) 0x{code}(…). State 67."
-    remedy = connecting(tmp_path, status, 28047)
-    assert words in remedy.cause
-    assert remedy.statement is None
+    for way, is_by_windows in (("CERTIFICATE", False), ("KERBEROS", True)):
+        endpoints = {"service_broker_endpoints": [broker_endpoint("SHOP", connection_auth_desc=way)]}
+        there = [broker_endpoint("STOCK", connection_auth_desc=way)]
+        remedy = connecting(tmp_path / way, status, 28047, endpoints, service_broker_endpoints=there)
+        assert words in remedy.cause
+        assert remedy.statement is None
+        assert ("Or let both endpoints use certificates" in remedy.text) is is_by_windows
 
 
 # Certificates of the endpoints.
@@ -1338,12 +1343,18 @@ def test_closed_endpoints_are_those_of_their_own_services(tmp_path: Path) -> Non
     assert "9,000 closed conversation endpoints of '//orders' stay in 'Orders'" in leak.remedy.cause
 
 
-def test_a_closed_database_may_hold_a_service_of_its_own_instance(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bound", [None, BOUND, ELSEWHERE])
+@pytest.mark.parametrize("are_routes_known", [True, False])
+def test_a_closed_database_may_hold_a_service_of_its_own_instance(
+    bound: str | None, are_routes_known: bool, tmp_path: Path
+) -> None:
     closed = {**database("Stock", "5c5c5c5c", 6), "state_desc": "RESTORING"}
     databases = [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d"), closed]
-    here = {name: [route("AutoCreatedLocal")] for name in ("msdb", "Orders")}
-    shop(tmp_path, "The target service broker is disabled.", 28012, routes=here, databases=databases)
-    assert "RESTORE DATABASE [Stock] WITH RECOVERY;" in (only_remedy(tmp_path).statement or "")
+    here = {name: [route("AutoCreatedLocal")] for name in ("msdb", "Orders")} if are_routes_known else None
+    shop(tmp_path, "The target service broker is disabled.", 28012, routes=here, databases=databases, bound=bound)
+    [group] = check([str(tmp_path)]).groups
+    statements = [advice.remedy.statement or "" for advice in group.advice]
+    assert any("RESTORE DATABASE [Stock] WITH RECOVERY;" in line for line in statements) is are_routes_known
 
 
 def test_a_queue_of_unknown_services_is_a_trouble_if_it_is_off(tmp_path: Path) -> None:
@@ -1806,6 +1817,18 @@ def test_a_listener_gets_the_port_of_the_only_known_replica(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("port", [1433, 5022])
+def test_the_port_of_a_primary_is_not_given_to_a_route_if_its_replicas_differ(port: int, tmp_path: Path) -> None:
+    shop(tmp_path, CLOSED, 9755, routes=to_stock(f"TCP://group:{port}"))
+    listener = [{"group_name": "G", "dns_name": "group", "port": 1433}]
+    in_group = {**stored(group_database_id=GROUP), "availability_group_listeners": listener}
+    for name, role, own_port in (("STOCK", "PRIMARY", 4022), ("SPARE", "SECONDARY", 5022)):
+        replica = [{"group_name": "G", "replica_server_name": name, "role_desc": role, "is_local": 1}]
+        endpoints = [broker_endpoint(name, own_port)]
+        target(tmp_path, name, **in_group, availability_replicas=replica, service_broker_endpoints=endpoints)
+    assert "N'TCP://group:4022'" not in (only_remedy(tmp_path).statement or "")
+
+
+@pytest.mark.parametrize("port", [1433, 5022])
 def test_a_listener_with_another_port_than_all_replicas(port: int, tmp_path: Path) -> None:
     shop(tmp_path, CLOSED, 9755, routes=to_stock(f"TCP://agl.corp.example:{port}"))
     for name in ("STOCK", "SPARE"):
@@ -2233,7 +2256,6 @@ def test_the_error_log_hides_no_copies(tmp_path: Path) -> None:
     assert all("one of them is a copy" in advice.remedy.cause for advice in group.advice)
 
 
-ELSEWHERE = GUID.format("77777777")
 TO_TWO_BROKERS = {
     "msdb": [route("AutoCreatedLocal")],
     "Orders": [
@@ -2253,21 +2275,30 @@ def test_a_dead_route_beside_one_to_another_broker_instance(broker: str, is_dead
     assert ("WITH CLEANUP ends them" in (remedy.risk or "")) is is_dead
 
 
+LIVE, DEAD = TO_TWO_BROKERS["Orders"]
+
+
 @pytest.mark.parametrize(
-    ("status", "until"), [(TIMED_OUT, "2026-01-01T00:00:00"), (UNNAMED, None)], ids=["expired", "name"]
+    ("status", "routes"),
+    [
+        pytest.param(TIMED_OUT, [{**LIVE, "lifetime": "2026-01-01T00:00:00"}, DEAD], id="the other has expired"),
+        pytest.param(TIMED_OUT, [LIVE, route("Rest", None, "TCP://gone:4022")], id="it is for any service"),
+        pytest.param(UNNAMED, [LIVE, DEAD], id="only its name is wrong"),
+        pytest.param(UNNAMED, [LIVE, DEAD, {**DEAD, "name": "Old", "address": "TCP://old:4022"}], id="two names"),
+    ],
 )
-def test_a_dead_route_is_not_dropped_if_none_is_left_or_only_its_name_is_wrong(
-    status: str, until: str | None, tmp_path: Path
-) -> None:
-    live, dead = TO_TWO_BROKERS["Orders"]
-    routes = {**TO_TWO_BROKERS, "Orders": [{**live, "lifetime": until}, dead]}
-    shop(tmp_path, status, 9755, routes=routes, bound=ELSEWHERE)
+def test_a_dead_route_is_not_dropped(status: str, routes: list[dict[str, Any]], tmp_path: Path) -> None:
+    shop(tmp_path, status, 9755, routes={**TO_TWO_BROKERS, "Orders": routes}, bound=ELSEWHERE)
     target(tmp_path)
     assert "DROP ROUTE" not in (only_remedy(tmp_path).statement or "")
 
 
-def test_a_route_to_a_broker_instance_with_a_known_holder_is_not_dropped(tmp_path: Path) -> None:
-    shop(tmp_path, TIMED_OUT, 9755, routes=TO_TWO_BROKERS, bound=ELSEWHERE)
+@pytest.mark.parametrize("further", [[], [{**DEAD, "name": "Old", "address": "TCP://old:4022"}]])
+def test_a_route_to_a_broker_instance_with_a_known_holder_is_not_dropped(
+    further: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    routes = {**TO_TWO_BROKERS, "Orders": [LIVE, DEAD, *further]}
+    shop(tmp_path, TIMED_OUT, 9755, routes=routes, bound=ELSEWHERE)
     target(tmp_path)
     holder: dict[str, Any] = {"databases": [database("msdb", "d6d6d6d6", 4), database("Stock", "77777777")]}
     target(tmp_path, "HUB", service_broker_endpoints=None, **holder)
