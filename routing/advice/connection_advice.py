@@ -195,13 +195,13 @@ def _drop_dead_route(status: ReportedStatus) -> Remedy | None:
     return to_fill_in(status.route_place, cause, actions, *lines, risk=_DROP_RISK)
 
 
-def _find_rivals(status: ReportedStatus) -> dict[str, str | None]:
+def _find_rivals(status: ReportedStatus) -> dict[str | None, str | None]:
     """Find the network addresses of all routes to the service by name, between which new dialogs choose.
 
     There are none if the messages use a route to any service, if only a host name is wrong, or if another instance
     is known to hold the broker instance of the messages.
     """
-    rivals = {
+    rivals: dict[str | None, str | None] = {
         one.name: one.address
         for one in status.sender_instance.naming(status.scope, status.service)
         if one.kind is AddressKind.NETWORK and one.is_live(status.case.status_text.observed_at)

@@ -97,11 +97,8 @@ def open_named_database(status: ReportedStatus) -> Remedy:
     if opened is not None:
         return opened
     literal = statements.literal(name)
-    look = (
-        None
-        if literal is None
-        else f"SELECT name, state_desc, user_access_desc FROM sys.databases WHERE name = {literal};"
-    )
+    of_name = "" if literal is None else f" WHERE name = {literal}"
+    look = f"SELECT name, state_desc, user_access_desc FROM sys.databases{of_name};"
     return _look(status, RemedyPlace(place.instance, MASTER), look)
 
 

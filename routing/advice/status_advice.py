@@ -50,7 +50,7 @@ _NOT_FOUND = (
 _AT_TARGET = (
     *(StatusTrouble.OWNER_NOT_VALID, StatusTrouble.MASTER_KEY_CLOSED, StatusTrouble.QUEUE_OFF),
     *(StatusTrouble.TARGET_BROKER_OFF, StatusTrouble.TARGET_DATABASE_CLOSED, StatusTrouble.TARGET_EXCEPTION),
-    StatusTrouble.NOT_TAKEN_THERE,
+    *(StatusTrouble.DATABASE_NOT_OPENED, StatusTrouble.ENDED_BY_TRIGGER, StatusTrouble.NOT_TAKEN_THERE),
 )
 """The troubles of a database that a secondary replica may have instead of the primary."""
 _AT_ADDRESS = (*CONNECTION_TROUBLES, StatusTrouble.NOT_TAKEN_THERE)
@@ -233,8 +233,7 @@ class StatusAdviser:
         answers = chain(self._make_endpoint(results), self._answer_statuses(results, has_remedy=has_remedy))
         shown = {remedy.shown for remedy in on_path}
         reported = [answer for answer in answers if answer.remedy.shown not in shown]
-        answered = {answer.remedy.cause for answer in reported}
-        on_path = [remedy for remedy in on_path if remedy.statement is not None or remedy.cause not in answered]
+        reported, on_path = _unite(reported, on_path, len(results))
         silent = [result for result in results if case.is_on_its_way and result.is_unacknowledged]
         if silent and not reported and not has_remedy:
             reported = [CountedRemedy(remedy, len(silent)) for remedy in self._answer_silence(silent)]
@@ -317,6 +316,21 @@ class StatusAdviser:
         broker = result.row["to_broker_instance"] if verdict is None else verdict.broker_instance
         supposed = _in_common(case.possible) if verdict is None else verdict
         return ReportedStatus(trouble, case, self._estate, broker, supposed)
+
+
+def _unite(
+    reported: Sequence[CountedRemedy], on_path: Sequence[Remedy], messages: int
+) -> tuple[list[CountedRemedy], list[Remedy]]:
+    """Leave out remedies of the routes without a statement if a status has one for the same cause.
+
+    It is then for all messages.
+    """
+    answered = {answer.remedy.cause for answer in reported}
+    left_out = {remedy.cause for remedy in on_path if remedy.statement is None} & answered
+    for_all = [
+        replace(answer, count=messages) if answer.remedy.cause in left_out else answer for answer in reported
+    ]
+    return for_all, [remedy for remedy in on_path if remedy.statement is not None or remedy.cause not in left_out]
 
 
 def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[MessageResult]]:

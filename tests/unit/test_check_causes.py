@@ -593,7 +593,13 @@ def test_a_replica_of_unknown_role_is_not_called_a_secondary(
 LOST_OWNER = "An exception occurred while enqueueing a message in the target queue. Error: 15517, State: 1."
 
 
-@pytest.mark.parametrize(("status", "number"), [("", None), (LOST_OWNER, 28005), (CLOSED, 9755)])
+@pytest.mark.parametrize(
+    ("status", "number"),
+    [
+        *(("", None), (LOST_OWNER, 28005), (CLOSED, 9755)),
+        *((LOST_OWNER.replace("15517", inner), 28005) for inner in ("911", "3609")),
+    ],
+)
 def test_a_route_to_a_secondary_with_troubles_of_its_own_is_led_away(
     status: str, number: int | None, tmp_path: Path
 ) -> None:
@@ -1366,9 +1372,13 @@ def test_a_queue_of_unknown_services_is_a_trouble_if_it_is_off(tmp_path: Path) -
 
 
 def test_an_expired_dialog_is_answered_once(tmp_path: Path) -> None:
-    ends = [endpoint(1, lifetime="2026-01-02T00:00:00", far_service="//stock")]
-    shop(tmp_path, "The dialog lifetime has expired.", 8489, conversation_endpoints={"Orders": ends})
-    assert "END CONVERSATION" in (only_remedy(tmp_path).statement or "")
+    ends = [endpoint(number, lifetime="2026-01-02T00:00:00", far_service="//stock") for number in (1, 2)]
+    said = waiting(1, "//stock", transmission_status="The dialog lifetime has expired.", error_number=8489)
+    whole_shop(tmp_path, [said, waiting(2, "//stock")], ends)
+    [group] = check([str(tmp_path)]).groups
+    [advice] = group.advice
+    assert advice.count == 2
+    assert "END CONVERSATION" in (advice.remedy.statement or "")
 
 
 def test_a_queue_of_another_holder_is_named_as_off(tmp_path: Path) -> None:

@@ -567,6 +567,12 @@ AT_TARGET = [
     ),
     (
         28005,
+        ENQUEUING.format(911, "…"),
+        "cannot open the database",
+        "-- SELECT name, state_desc, user_access_desc FROM sys.databases;",
+    ),
+    (
+        28005,
         ENQUEUING.format(3609, "The transaction ended in the trigger. The batch has been aborted."),
         "A trigger ended the transaction",
         "-- SELECT name, parent_class_desc, is_disabled FROM sys.server_triggers;",
