@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from routing.advice import dialog_remedies, handshake_remedies, login_remedies, server_remedies, statements
+from routing.advice import (
+    dialog_remedies,
+    handshake_remedies,
+    login_remedies,
+    rival_routes,
+    server_remedies,
+    statements,
+)
 from routing.advice.address_remedies import ask_for_address, lead_to_managed, refuse_on_managed
 from routing.advice.broker_copies import MASTER, NEW_BROKER, enable_database, name_twins, or_renew
 from routing.advice.database_remedies import open_database, open_holder, own_database
@@ -26,9 +33,8 @@ from routing.advice.status_meanings import StatusTrouble
 from routing.advice.stuck_messages import TSQL_PORT
 from routing.cases.estate_addresses import is_container
 from routing.cases.known_estate import OF_ROUTES
-from routing.render.phrases import join_words, named
+from routing.render.phrases import named
 from routing.rules import text
-from routing.rules.estate import AddressKind
 from routing.terms import MSDB, Reason
 
 _LIST_ENDPOINTS = (
@@ -54,10 +60,6 @@ _AWAY = "The messages are for another instance."
 _COMPARE = "The exports show this. The text itself could not be read here: compare it."
 _OF_CONTAINER = "If the port is right after all, such as one that a container publishes, look further."
 _NOT_HERE = frozenset([Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND])
-_DROP_RISK = (
-    "Dialogs that are bound to the broker instance behind the dropped route then have no route. END CONVERSATION …"
-    " WITH CLEANUP ends them and discards their messages."
-)
 
 
 def say(status: ReportedStatus) -> Remedy:
@@ -94,7 +96,7 @@ def new_endpoint(place: RemedyPlace, cause: str, actions: tuple[str, ...]) -> Re
 
 def start_listening(status: ReportedStatus) -> Remedy:
     """Advise which endpoint has to listen at the address, or which address is the right one."""
-    corrected = correct_connection(status) or _mend_peer(status) or _drop_dead_route(status)
+    corrected = correct_connection(status) or _mend_peer(status) or rival_routes.drop_dead_route(status)
     if corrected is not None:
         return corrected
     entry, cause = status.entry, _at(status)
@@ -134,10 +136,10 @@ def mend_connection(status: ReportedStatus) -> Remedy:
     """Advise to compare two endpoints, or the network between them, that do not come together."""
     is_named = status.trouble is not StatusTrouble.NAME_NOT_RESOLVED
     remedy = correct_connection(status) or (_mend_peer(status) if is_named else None)
-    remedy = remedy or _drop_dead_route(status) or server_remedies.lead_to_holder(status)
+    remedy = remedy or rival_routes.drop_dead_route(status) or server_remedies.lead_to_holder(status)
     if remedy is not None:
         return remedy
-    actions = (*_test_each(status), *status.entry.actions)
+    actions = (*rival_routes.test_each(status), *status.entry.actions)
     if status.find_peer() is None:
         actions += (ask_for_address(server_remedies.find_holder(status), status.service, status.broker),)
     return Remedy(status.place, _at(status), actions, confidence=Confidence.LIKELY)
@@ -163,61 +165,6 @@ def _lead_to_published_port(status: ReportedStatus) -> Remedy | None:
     clause = statements.lead_to(None if is_container(host) else host, None)
     return server_remedies.start_endpoint(status.server, peer, status.entry.cause) or correct_route(
         status.route_place, status.route, clause, cause, *actions, is_open=True
-    )
-
-
-def _drop_dead_route(status: ReportedStatus) -> Remedy | None:
-    """Advise DROP ROUTE for a route of several to the service, if no known endpoint has its address.
-
-    One of the routes must lead to a known endpoint.
-    """
-    verdict = status.supposed
-    if verdict is None or verdict.mirror_address is not None:
-        return None
-    used = {verdict.route_name: verdict.address, **{one.name: one.address for one in verdict.alternative_routes}}
-    dead = [name for name, address in used.items() if not status.knows_endpoint_at(address)]
-    are_all_dead = len(dead) == len(used)
-    routes = {**used, **_find_rivals(status)} if are_all_dead else used
-    live = [address for address in routes.values() if status.knows_endpoint_at(address)]
-    if not dead or not live:
-        return None
-    lines = [statements.drop_route(name) for name in dead]
-    places = [f"{named(routes[name])}, the address of route {named(name)}" for name in dead]
-    choosing = "For each new dialog SQL Server chooses" if are_all_dead else "SQL Server chooses"
-    cause = (
-        f"{choosing} between {len(routes)} routes. By these exports no endpoint is known at {join_words(places)},"
-        f" but one at {join_words(map(named, live))}."
-    )
-    actions = (
-        f"Test {join_words(named(routes[name]) for name in dead)} first, from the sending server.",
-        "Run DROP ROUTE for a server that is gone. Otherwise start its endpoint, or open the firewall.",
-    )
-    return to_fill_in(status.route_place, cause, actions, *lines, risk=_DROP_RISK)
-
-
-def _find_rivals(status: ReportedStatus) -> dict[str | None, str | None]:
-    """Find the network addresses of all routes to the service by name, between which new dialogs choose.
-
-    There are none if the messages use a route to any service, if only a host name is wrong, or if another instance
-    is known to hold the broker instance of the messages.
-    """
-    rivals: dict[str | None, str | None] = {
-        one.name: one.address
-        for one in status.sender_instance.naming(status.scope, status.service)
-        if one.kind is AddressKind.NETWORK and one.is_live(status.case.status_text.observed_at)
-    }
-    is_unnamed = status.trouble is StatusTrouble.NAME_NOT_RESOLVED
-    if status.route not in rivals or is_unnamed or server_remedies.find_holder(status) is not None:
-        return {}
-    return rivals
-
-
-def _test_each(status: ReportedStatus) -> tuple[str, ...]:
-    if status.supposed is None or not status.supposed.alternative_routes:
-        return ()
-    return (
-        "SQL Server chooses between these routes, and the text does not name one: test each address.",
-        "Run DROP ROUTE for a route to a server that is gone.",
     )
 
 
