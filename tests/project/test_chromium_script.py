@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "chromium.sh"
-BROWSER, DRIVER = "Chromium 156.0.8078.79 built on Debian", "ChromeDriver 156.0.8078.12 (a21c)"
+# No browser or driver that this machine has is of this version.
+BROWSER, DRIVER = "Chromium 9999.0.8078.79 built on Debian", "ChromeDriver 9999.0.8078.12 (a21c)"
 MISSING = "chromium: Chromium and a chromedriver of its version are missing"
 
 
@@ -64,10 +65,10 @@ def test_a_browser_that_does_not_run_is_passed_over(machine: Path) -> None:
 
 def test_a_driver_of_another_version_is_refused(machine: Path) -> None:
     chromium = program(machine / "chromium", f"echo '{BROWSER}'")
-    driver = program(machine / "chromedriver", "echo 'ChromeDriver 155.0.1 (a)'")
+    driver = program(machine / "chromedriver", "echo 'ChromeDriver 9998.0.1 (a)'")
     status, printed, err = run(machine)
     assert (status, printed) == (1, [])
-    assert err.startswith(f"{MISSING} ({chromium} is of version 156 and {driver} of 155); install both and set")
+    assert err.startswith(f"{MISSING} ({chromium} is of version 9999 and {driver} of 9998); install both and set")
 
 
 def test_users_other_than_root_get_the_install_command(machine: Path) -> None:
