@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from enum import Enum
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages.pending import KEY, order_of_doubles
 from routing.messages.setting_frames import ReadFrames, check_frames, prepare_frames, without_instances
 from routing.plan.checked_inputs import CheckedTables, DialogSurvey, FaultSurvey, check_inputs, survey_dialogs
 from routing.plan.key_rows import FROM_NETWORK
 from routing.rules.resolving import MATTERS
-from routing.schemas import DIALOGS, KEYS, MESSAGES, ColumnKind
+from routing.schemas import DIALOGS, KEYS, ColumnKind
 from routing.tables import frames, spark_forms
 from routing.tables.cached_frames import (
     FRAME_LIMITS,
@@ -30,16 +28,11 @@ from routing.tables.cached_frames import (
     FrameLimits,
     JoinSide,
     look_up,
-    select_by_hash,
 )
 from routing.tables.read_rows import read_few_settings, read_settings
 from routing.tables.row_faults import SHOWN, RowFault
 from routing.tables.spark_forms import conform, find_codes, is_missing, is_utf8, readable
 from routing.tables.table_columns import Table, TableColumns, by_engine
-from routing.terms import Rejection
-
-if TYPE_CHECKING:
-    from routing.messages.lookups import RunLookups
 
 _DIALOG_KEY = KEYS["dialogs"]
 _PLACE = ["instance_name", "key_database"]
@@ -282,86 +275,3 @@ def _add_known(rows: DataFrame, scopes: JoinSide) -> DataFrame:
 
 def _add_flag(names: DataFrame, flag: str) -> DataFrame:
     return names.withColumn(flag, F.lit(True))
-
-
-# DUPLICATE_MESSAGE_ID: message rows whose (instance_name, message_id) is already stored, or occurs twice.
-#
-# Only this check takes longer the more is stored: it reads two columns of `resolved_routes`.
-
-
-def set_doubles_aside(messages: DataFrame, doubled: JoinSide, lookups: RunLookups) -> tuple[DataFrame, DataFrame]:
-    """Reject the rows of duplicate keys, except one row of each key that is not stored yet.
-
-    Returns the messages without duplicates, and the original duplicates with their reasons.
-
-    ``messages`` are new rows, conformed, and ``doubled`` is the result of `find_doubles`. Of the rows without
-    another fault, the one with the smallest enqueue_time, conversation_id, is_initiator and
-    message_sequence_number is kept. If all rows of a key have another fault, all are kept. Quarantine does not
-    count as a fault. The frames in the cache of ``lookups`` must stay until both are written.
-    """
-    judged = lookups.frame_cache.keep(_judge(messages, doubled, lookups))
-    is_duplicate = F.col("is_duplicate")
-    single = messages.join(doubled.with_hint().select(*KEY), KEY, how="left_anti")
-    counting = judged.where(~is_duplicate).select(*MESSAGES.names)
-    duplicates = judged.where(is_duplicate).select(
-        *MESSAGES.names,
-        F.concat("reasons", F.array(F.lit(str(Rejection.DUPLICATE_MESSAGE_ID)))).alias("reasons"),
-    )
-    return single.select(*MESSAGES.names).unionByName(counting), duplicates
-
-
-def find_doubles(
-    messages: DataFrame,
-    stored: DataFrame | None,
-    frame_cache: FrameCache,
-    broadcasts: BroadcastBudget,
-    count: int | None = None,
-) -> JoinSide | None:
-    """Find the distinct keys that are already stored or occur twice: instance_name, message_id, is_stored.
-
-    Returns None without any. ``count`` is the number of new rows, if it is known.
-
-    Stored keys are found by a 64-bit hash, which Spark looks up faster than texts. A stored key that only shares
-    the hash of a new key has no new row, so it is not a duplicate.
-    """
-    new = messages.select(*KEY).where("instance_name IS NOT NULL AND message_id IS NOT NULL")
-    rows = new.select(*KEY, F.lit(1).alias("rows"), F.lit(False).alias("is_stored"))
-    if stored is not None:
-        new_hashes = new.select(F.xxhash64(*KEY).alias("hash"))
-        hash_side = broadcasts.join_side("the keys of the new messages", new_hashes, count)
-        alike = select_by_hash(stored.select(*KEY), F.xxhash64(*KEY), hash_side, count)
-        rows = rows.unionByName(alike.select(*KEY, F.lit(0).alias("rows"), F.lit(True).alias("is_stored")))
-    keys = rows.groupBy(*KEY).agg(F.sum("rows").alias("rows"), F.bool_or("is_stored").alias("is_stored"))
-    is_doubled = (F.col("rows") > 1) | ((F.col("rows") > 0) & F.col("is_stored"))
-    doubled, doubled_count = frame_cache.keep_counted(keys.where(is_doubled).select(*KEY, "is_stored"), count)
-    return broadcasts.join_side("the doubled message ids", doubled, doubled_count) if doubled_count else None
-
-
-def select_near(stored: DataFrame, messages: DataFrame, within: timedelta) -> DataFrame:
-    """Select stored rows from ``within`` before the first ``enqueue_time`` to ``within`` after the last one.
-
-    Messages without a time are rejected anyway.
-    """
-    time = F.unix_micros("enqueue_time")
-    [bounds] = messages.agg(F.min(time).alias("first"), F.max(time).alias("last")).collect()
-    if bounds["first"] is None:
-        return stored.limit(0)
-    distance = within // timedelta(microseconds=1)
-    # With constants, Spark can skip files by their statistics.
-    first, last = (F.timestamp_micros(F.lit(n)) for n in (bounds["first"] - distance, bounds["last"] + distance))
-    return stored.where((F.col("enqueue_time") >= first) & (F.col("enqueue_time") <= last))
-
-
-def _judge(messages: DataFrame, doubled: JoinSide, lookups: RunLookups) -> DataFrame:
-    """Return the rows of doubled keys with their other faults (reasons), and is_duplicate."""
-    # ``doubled`` has each key once, so the join keeps the number of messages.
-    rows = lookups.add_reasons(messages.join(doubled.with_hint(), KEY, how="inner"))
-    rows = rows.withColumn("reasons", F.array_remove("reasons", str(Rejection.INSTANCE_QUARANTINED)))
-    faulty = F.size("reasons") > 0
-    same_key = Window.partitionBy(*KEY)
-    place = F.row_number().over(same_key.orderBy(faulty, *order_of_doubles()))
-    any_sound = F.bool_or(~faulty).over(same_key)
-    counts = ~faulty & ~F.col("is_stored") & (F.col("place") == 1)
-    return rows.withColumns({"place": place, "any_sound": any_sound}).withColumn(
-        "is_duplicate", (F.col("is_stored") | F.col("any_sound")) & ~counts
-    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,7 +18,7 @@ from routing.delta.appended_rows import check_files, files_of
 from routing.delta.job_outputs import LastRun
 from routing.delta.spark_tables import REMOVE, TableSnapshot
 from routing.errors import OutputError
-from routing.messages import due_times, openers, pending, results, validate
+from routing.messages import due_times, duplicates, openers, pending, results, validate
 from routing.messages.lookups import RunLookups
 from routing.messages.route_plan import RoutePlan
 from routing.runs.message_changes import ArrivedMessages, DialogChanges
@@ -172,11 +172,11 @@ def read(
     if arrived.count != 0:
         with clock.stage("duplicates"):
             before = None if stored.last is None else _stored_near(lookups.spark, arrived, stored)
-            doubled = validate.find_doubles(messages, before, frame_cache, broadcasts, arrived.count)
+            doubled = duplicates.find_doubles(messages, before, frame_cache, broadcasts, arrived.count)
             if doubled is not None:
-                as_read, duplicates = validate.set_doubles_aside(messages, doubled, lookups)
-                count = duplicates.count()
-                step = replace(step, as_read=as_read, duplicates=duplicates, duplicate_count=count)
+                as_read, rejected = duplicates.set_doubles_aside(messages, doubled, lookups)
+                count = rejected.count()
+                step = replace(step, as_read=as_read, duplicates=rejected, duplicate_count=count)
     if arrived.requests is not None:
         with clock.stage("requests"):
             step = _with_requests(step, arrived.requests, broadcasts)
@@ -215,7 +215,7 @@ def _stored_near(spark: SparkSession, arrived: ArrivedMessages, stored: StoredOu
     rows = stored.read(spark, "resolved_routes").select(*names)
     within = stored.inputs.config.resolve.duplicates_within
     if within is not None:
-        rows = validate.select_near(rows, arrived.messages, read_duration(within))
+        rows = select_near(rows, arrived.messages, read_duration(within))
     if arrived.pending is not None:
         # Messages in quarantine have no row in resolved_routes, and rows of others may have been deleted.
         rows = rows.unionByName(arrived.pending.select(*names))
@@ -223,6 +223,21 @@ def _stored_near(spark: SparkSession, arrived: ArrivedMessages, stored: StoredOu
         is_kept = ~stored.replaced
         rows = rows.where(is_kept)
     return rows
+
+
+def select_near(stored: DataFrame, messages: DataFrame, within: timedelta) -> DataFrame:
+    """Select stored rows from ``within`` before the first ``enqueue_time`` to ``within`` after the last one.
+
+    Messages without a time are rejected anyway.
+    """
+    time = F.unix_micros("enqueue_time")
+    [bounds] = messages.agg(F.min(time).alias("first"), F.max(time).alias("last")).collect()
+    if bounds["first"] is None:
+        return stored.limit(0)
+    distance = within // timedelta(microseconds=1)
+    # With constants, Spark can skip files by their statistics.
+    first, last = (F.timestamp_micros(F.lit(n)) for n in (bounds["first"] - distance, bounds["last"] + distance))
+    return stored.where((F.col("enqueue_time") >= first) & (F.col("enqueue_time") <= last))
 
 
 def _with_left(

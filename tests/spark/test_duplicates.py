@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F
 
-from routing.messages import validate
+from routing.messages import duplicates
+from routing.runs.increment import select_near
 from routing.schemas import MESSAGES, RESOLVED_ROUTES
 from routing.tables.cached_frames import BroadcastBudget, FrameCache, JoinSide, select_by_hash, side_of
 from tests.estate_rows import message
@@ -61,12 +62,12 @@ def test_doubled_keys_of_new_messages(spark: SparkSession) -> None:
         budget = BroadcastBudget(1_000_000)
         # The second number makes a bitmap exclude most stored rows first.
         for count in (None, 60_000):
-            assert _stored_by_key(validate.find_doubles(new, stored, frame_cache, budget, count)) == FOUND
-        assert _stored_by_key(validate.find_doubles(new, None, frame_cache, budget)) == {
+            assert _stored_by_key(duplicates.find_doubles(new, stored, frame_cache, budget, count)) == FOUND
+        assert _stored_by_key(duplicates.find_doubles(new, None, frame_cache, budget)) == {
             **TWICE,
             ("hub", "m4"): False,
         }
-        assert validate.find_doubles(new.limit(1), stored, frame_cache, budget) is None
+        assert duplicates.find_doubles(new.limit(1), stored, frame_cache, budget) is None
 
 
 @pytest.mark.parametrize("count", [10, 60_000])
@@ -92,8 +93,8 @@ def test_duplicates_within_a_distance(spark: SparkSession) -> None:
     stored = [message(n, "//stored", enqueue_time=f"2026-01-{time}Z") for n, time in times.items()]
     with FrameCache() as frame_cache:
         rows = frame_of(spark, new, MESSAGES)
-        near = validate.select_near(frame_of(spark, stored, RESOLVED_ROUTES), rows, timedelta(days=1))
-        found = _stored_by_key(validate.find_doubles(rows, near, frame_cache, BroadcastBudget(1_000_000)))
+        near = select_near(frame_of(spark, stored, RESOLVED_ROUTES), rows, timedelta(days=1))
+        found = _stored_by_key(duplicates.find_doubles(rows, near, frame_cache, BroadcastBudget(1_000_000)))
         assert found == {("hub", "m1"): True, ("hub", "m3"): True}
         nothing = frame_of(spark, [message(1, "//new", enqueue_time=None)], MESSAGES)
-        assert validate.select_near(near, nothing, timedelta(days=1)).count() == 0
+        assert select_near(near, nothing, timedelta(days=1)).count() == 0
