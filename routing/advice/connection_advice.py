@@ -139,7 +139,7 @@ def mend_connection(status: ReportedStatus) -> Remedy:
     remedy = remedy or rival_routes.drop_dead_route(status) or server_remedies.lead_to_holder(status)
     if remedy is not None:
         return remedy
-    actions = (*rival_routes.test_each(status), *status.entry.actions)
+    actions = (*rival_routes.list_tests(status), *status.entry.actions)
     if status.find_peer() is None:
         actions += (ask_for_address(server_remedies.find_holder(status), status.service, status.broker),)
     return Remedy(status.place, _at(status), actions, confidence=Confidence.LIKELY)

@@ -62,7 +62,7 @@ def _find_rivals(status: ReportedStatus) -> dict[str | None, str | None]:
     return rivals
 
 
-def test_each(status: ReportedStatus) -> tuple[str, ...]:
+def list_tests(status: ReportedStatus) -> tuple[str, ...]:
     """Return the actions if SQL Server chooses between routes to one broker instance, or none."""
     if status.supposed is None or not status.supposed.alternative_routes:
         return ()

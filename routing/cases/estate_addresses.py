@@ -38,6 +38,7 @@ class EstateAddresses:
         self._own, self._in_routes = own, in_routes
 
     def _list_routes(self) -> Iterator[tuple[str, str | None]]:
+        """Yield the addresses of routes. They are read only if somebody asks for them."""
         yield from self._read_routes
 
     @cached_property

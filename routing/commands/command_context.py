@@ -179,13 +179,20 @@ def opener(
     return TableOpener(
         start,
         settings.spark,
-        console.note if options.verbose else lambda text: None,
+        note_reading(options, console),
         # The remaining line has the name of the stage in a run.
         waiting=lambda: console.during("starting Spark", "session"),
         on_missing=lambda text: console.note(f"note: {text}", "warning"),
         unfit=None if choice is None or choice.is_local else UnreadableTable(choice.why),
         on_start=say_nothing if choice is None or not choice.is_local else console.note,
     )
+
+
+def note_reading(options: argparse.Namespace, console: Console) -> Callable[[str], None]:
+    """Return the function that notes how tables are read, which only ``--verbose`` shows."""
+    from routing.delta.opening import say_nothing
+
+    return console.note if options.verbose else say_nothing
 
 
 def engine_of(opening: TableOpener) -> RunEngine:
@@ -380,8 +387,7 @@ def open_by_choice(settings: Config, options: argparse.Namespace, console: Conso
 
     choice = choose_engine(settings.resolve.engine, find_session_reasons())
     if settings.resolve.engine == LOCAL_ENGINE:
-        on_note = console.note if options.verbose else lambda text: None
-        return LocalOpener(on_note, lambda text: console.note(f"note: {text}", "warning"))
+        return LocalOpener(note_reading(options, console), lambda text: console.note(f"note: {text}", "warning"))
     if not choice.is_local:
         choice.check_installed()
         console.note(str(choice))

@@ -22,6 +22,7 @@ from routing.commands.command_context import (
     load,
     moment_or_none,
     naming_local_engine,
+    note_reading,
     opener,
     print_result,
 )
@@ -106,7 +107,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         raise ConfigError.now_without_retries()
     if options.erase and settings.resolve.mode != "incremental":
         raise ConfigError.erase_in_full_run()
-    from routing.delta.opening import LocalOpener, say_nothing
+    from routing.delta.opening import LocalOpener
     from routing.runs.lineage import check_client
 
     check_client(settings)
@@ -114,7 +115,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         return _follow(settings, options, console)
     choice = choose_run_engine(settings, is_job=options.as_job)
     if choice.is_local:
-        opening: TableOpener = LocalOpener(console.note if options.verbose else say_nothing)
+        opening: TableOpener = LocalOpener(note_reading(options, console))
     else:
         opening = opener(settings, options, console)
     # Before Spark is started, where `runs` is read without it.

@@ -179,8 +179,8 @@ class TableOpener:
 
     def find_all(self, tables: Mapping[str, TableLocation]) -> dict[str, Table]:
         """Return the rows of the tables that exist. Tables that an import commits last are opened first."""
-        found = {key: self.find(f"tables.{key}", tables[key]) for key in in_reading_order(tables)}
-        return {key: opened.rows for key, opened in found.items() if opened is not None}
+        opened_tables = {key: self.find(f"tables.{key}", tables[key]) for key in in_reading_order(tables)}
+        return {key: opened.rows for key, opened in opened_tables.items() if opened is not None}
 
     def read_alike(
         self,

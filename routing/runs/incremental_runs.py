@@ -304,14 +304,14 @@ class _Outputs:
 
     def _pending_write(self) -> dict[str, Callable[[], object]]:
         """Return the write to ``pending_messages`` if its rows may change. A new table gets all rows."""
-        step, plan, mark = self.step, self.plan, self.inputs.start.run
+        step, plan, commit_mark = self.step, self.plan, self.inputs.start.run
         is_new = self._makes_pending()
         if is_new or (step.tried_again is None and (step.withheld is not None or plan.uses.delays)):
             rows = increment.still_pending(plan, step, self.now)
-            return {_PENDING: partial(self.tables.put, _PENDING, rows, mark, adds=not is_new)}
+            return {_PENDING: partial(self.tables.put, _PENDING, rows, commit_mark, adds=not is_new)}
         if step.tried_again is not None:
             rows = increment.changed_pending(plan, step, self.now)
-            return {_PENDING: partial(self.tables.merge, _PENDING, rows, mark, pending.KEY)}
+            return {_PENDING: partial(self.tables.merge, _PENDING, rows, commit_mark, pending.KEY)}
         return {}
 
     def _makes_pending(self) -> bool:

@@ -214,10 +214,10 @@ def list_queues(
     the queue monitors of the instance were not exported.
     """
     services: dict[tuple[str, str | None, int], list[str]] = defaultdict(list)
-    known = set(units.get("services", ()))
+    exported_units = set(units.get("services", ()))
     for row in rows.get("services", ()):
         if row["service_queue_id"] is None:
-            known.discard(unit_of(row))
+            exported_units.discard(unit_of(row))
         else:
             services[(*unit_of(row), row["service_queue_id"])].append(row["name"])
     ids = {(row["instance_name"], row["database_id"]): row["name"] for row in rows.get("databases", ())}
@@ -236,7 +236,7 @@ def list_queues(
         is_watched = (row["instance_name"], None) in units.get(MONITORS, ())
         yield {
             **{name: row[name] for name in _OWN},
-            "service_names": services.get(key, [] if unit_of(row) in known else None),
+            "service_names": services.get(key, [] if unit_of(row) in exported_units else None),
             "tasks_waiting": waiting[key] if is_watched else None,
             "monitor_state": states.get(key),
         }
