@@ -22,6 +22,8 @@ CASES = Path(__file__).parent / "cases"
 Tables = dict[str, list[dict[str, Any]]]
 # Where yaml has its parser in C, a tenth of the time.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# Frames are lazy, so their files stay until the tests end.
+_FOLDER = tempfile.TemporaryDirectory(prefix="frames-")
 
 
 def moment(value: Any) -> Any:
@@ -101,7 +103,9 @@ def frame_of(spark: SparkSession, rows: list[dict[str, Any]], schema: Schema | S
     )
     # Bytes stand for a text that is no UTF-8, which JSON does not hold.
     raw = [f.name for f in schema if any(isinstance(row.get(f.name), bytes) for row in rows)]
-    with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False, encoding="utf-8") as file:
+    with tempfile.NamedTemporaryFile(
+        "w", suffix=".json", dir=_FOLDER.name, delete=False, encoding="utf-8"
+    ) as file:
         for row in rows:
             coded = {name: _base64(row.get(name)) for name in raw}
             file.write(json.dumps({**{f.name: _plain(row.get(f.name)) for f in schema}, **coded}) + "\n")
