@@ -32,8 +32,10 @@ _TURKISH = re.compile(
 _ONLY_TURKISH = re.compile("[\u00fd\u00dd\u00fc\u00dc]")
 # The letters beyond ASCII that languages of Windows-1252 have in one word, and where none of them has a letter:
 # \u0153 and \u00f5 are never the last one, \u00ec and \u00f9 always, and \u00f0 is never the first. \u00f1 comes
-# before vowels, \u00e7 not before consonants, and \u00e3, \u00e2, \u00ee and \u00fb before few consonants. Turkish
-# and Albanian have \u00e7 before e and i too. Names such as Luned\u00ecMattina have several words.
+# before vowels, \u00e7 not before consonants, and \u00e3, \u00e2, \u00ee and \u00fb before few consonants. \u00e3 is the
+# last one after few of them, \u00eb follows vowels, and \u00e8 comes before no vowel but i. Only Catalan, without k
+# and w, has \u00e0 inside a word, and Estonian, without c and y, \u00f5 before another letter than e. Turkish and
+# Albanian have \u00e7 before e and i too. Names such as Luned\u00ecMattina have several words.
 # German, Nordic, Estonian and Finnish, Icelandic, Dutch; French, Spanish, Catalan, Portuguese, Italian.
 _NORTHERN, _SOUTHERN = (
     "äöüßéèàêç åäöæøéèêòóôü äöõüšž áðéíóúýþæö éèêëïöüä",
@@ -44,6 +46,10 @@ _MISPLACED = re.compile(
     r"\u0153(?![a-z])|\u00f5(?![a-z\u00f5])|[\u00ec\u00f9](?=[a-z])|\u00e3(?=[b-df-hj-nprtv])|\b\u00f0"
     r"|\u00f1(?![aeiou\u00e1\u00e9\u00ed\u00f3\u00fa\u00fc])|\u00e7(?=[bcdf-hk-np-tv-z])|\u00e2(?=[dfjksz])"
     r"|\u00ee(?![clmnt])|\u00fb(?=[abd-ko-qsu-z])"
+    r"|\u00e3s(?=[a-z])|(?:(?<=[b-df-hj-np-tv-z]{2})(?<!nh|lh|rm|rf|sl)(?<!rist)|(?<=ur))\u00e3(?![a-z\u00df-\u00ff])"
+    r"|(?<=[b-df-hj-np-tv-z])\u00eb|\u00e8(?=[aeou\u00e1\u00e9\u00ed\u00f3\u00fa])"
+    r"|\u00e0(?=[a-z]{0,40}[kw])|[kw][a-z]{0,40}\u00e0(?=[a-z])"
+    r"|(?:[cqwxy][a-z\u00df-\u00ff]{0,40}\u00f5|\u00f5(?=[a-z\u00df-\u00ff]{0,40}[cqwxy]))(?!e)"
 )
 _WORD = re.compile(rf"{_LETTER}+")
 _NEXT_WORD = re.compile(r"(?<=[a-z\u00df-\u00ff])(?=[A-Z\u00c0-\u00de])")

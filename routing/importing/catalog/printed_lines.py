@@ -28,10 +28,12 @@ _HEADING = re.compile(r"(?:-{2,}|={2,}|\*{2,}|#+) .+ (?:-{2,}|={2,}|\*{2,}|#+)")
 _TITLE = re.compile(r"(?:#{1,6}|h[1-6]\.) .+|(\*{1,2})[^*]+\1")
 # The marks around text of fixed width in Markdown, Jira and Confluence.
 _FENCE = re.compile(r"[`~]{3,}\w*|\{(?:code|noformat)[^{}]*\}")
-# Msg 916, Level 14, State 1 in any language, with the commas of Chinese and Japanese too.
-_COMMA = r"(?:, |[\uff0c、] ?)"
+# Msg 916, Level 14, State 1 in any language, with the commas of Chinese and Japanese too. Read in another encoding
+# than its own, such a comma and the letters are other characters: sqlcmd writes files in that of a console.
+_COMMA = r"(?:,[ \u00a0]|[\uff0c、] ?|\udc81A|\u00a3\u00ac|\u00a1A)"
+_LETTER = r"(?:[^\W\d_]|[^\x00-\x7f]|\[)"
 _ERROR = re.compile(
-    rf"(?:[^\W\d_]{{1,20}}[:\uff1a] ?)?[^\W\d_]{{1,20}}\.? ?(\d{{1,10}}|0x[0-9A-Fa-f]+){_COMMA}"
+    rf"(?:{_LETTER}{{1,20}}[:\uff1a] ?)?{_LETTER}{{1,20}}\.? ?(\d{{1,10}}|0x[0-9A-Fa-f]+){_COMMA}"
     rf"[^\d,\uff0c、]{{1,40}}\d{{1,3}}{_COMMA}[^\d,\uff0c、]{{1,40}}\d{{1,3}}(?!\d)"
 )
 ELLIPSES = ("...", "\u2026")
@@ -57,6 +59,10 @@ _CONTEXT = re.compile(
     r"(?i:[^'\"«“„]{0,80}(?:conte[xs]t|kontekst|kontext|контекст|bağlam|コンテキスト|上下文|資料庫內容|내용|컨텍스트)"
     r"[^'\"«“„]{0,80})['\"«“„](?P<name>.{1,200})['\"»”“][^'\"»”“]{0,40}"
 )
+# The same in another encoding than its own has signs for letters, and the name alone is readable.
+_QUOTED = re.compile(r"(?P<before>[^'\"]{1,80})(?P<quote>['\"])(?P<name>[^'\"]{1,128})(?P=quote)[^'\"]{0,40}")
+_FOREIGN_SIGN = re.compile(r"[^\w\s\x00-\x7f]|[\u00c0-\u00ff]{4}")
+_MANY_SIGNS = 3
 DATABASE = (
     r"databas\w*|(?:initial )?catalog|datenbank"
     r"|bases? de (?:données|datos)|ban(?:co|que) de (?:dados|données)|base de dados"
@@ -110,7 +116,7 @@ def find_count(line: str) -> int | None:
 
 def find_error(line: str) -> str | None:
     """Return the number of the error that a line names, in any language; None where it names none."""
-    match = _ERROR.match(_message(line).replace("\u00a0", " "))
+    match = _ERROR.match(_message(line))
     if match is not None:
         return match.group(1)
     return "of sqlcmd" if _SQLCMD_ERROR.match(line) else None
@@ -140,6 +146,9 @@ def find_database(line: str) -> DatabaseMark | None:
     match = _CONTEXT.fullmatch(text)
     if match is not None:
         return DatabaseMark(match["name"].strip())
+    match = _QUOTED.fullmatch(text)
+    if match is not None and len(_FOREIGN_SIGN.findall(match["before"])) >= _MANY_SIGNS:
+        return DatabaseMark(match["name"], is_certain=False)
     match = _BEGIN.fullmatch(text)
     if match is None:
         return None

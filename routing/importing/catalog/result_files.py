@@ -103,6 +103,8 @@ _JSON, _PARQUET = {".json", ".jsonl", ".ndjson"}, {".parquet"}
 _ENDINGS = ", ".join(sorted(_TEXT | _JSON | _PARQUET))
 _SHOWN, _SHOWN_WHY, _LONGEST = 20, 3, 200
 _LONGEST_HEADER, _HEADS = 20_000, 100
+# What tools and Markdown write around the name of a column.
+_AROUND_NAME = " \"*`"
 _FIRST_WORD = re.compile(r"\W*(\w+)").match
 _TELLING = frozenset(
     (
@@ -257,7 +259,7 @@ def _find_lack(path: FilePlace) -> tuple[str, str] | tuple[None, None]:
 
 
 def _possible_cells(line: str) -> Iterator[list[str]]:
-    return ([cell.strip(' "') for cell in line.split(separator)] for separator in (*SEPARATORS, None))
+    return ([cell.strip(_AROUND_NAME) for cell in line.split(separator)] for separator in (*SEPARATORS, None))
 
 
 def _limit_sentences(sentences: Sequence[str], kind: str) -> list[str]:
@@ -526,7 +528,8 @@ def _tells_its_view(text: str) -> bool:
 
 
 def _is_header_of_a_view(line: str) -> bool:
-    lowered = line[:_LONGEST_HEADER].lower()
+    # Markdown may have a backslash before the underscores of a name.
+    lowered = line[:_LONGEST_HEADER].lower().replace("\\_", "_")
     return any(name in lowered for name in _TELLING) and any(
         views.find_view_by_columns([views.fold_column(cell) for cell in cells])
         for cells in _possible_cells(lowered)

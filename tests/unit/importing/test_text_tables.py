@@ -100,6 +100,41 @@ def test_printed_lines_in_any_language_are_not_rows(tmp_path: Path, form: str) -
         assert "the server reports error 916, so the export is incomplete" in why, line
 
 
+@pytest.mark.parametrize(
+    ("error", "context", "encoding"),
+    [
+        (
+            ERRORS[7],
+            '\u041a\u043e\u043d\u0442\u0435\u043a\u0441\u0442 \u0431\u0430\u0437\u044b \u0438\u0437\u043c\u0435\u043d\u0435\u043d \u043d\u0430 "{}".',
+            "cp866",
+        ),
+        (
+            ERRORS[7],
+            '\u041a\u043e\u043d\u0442\u0435\u043a\u0441\u0442 \u0431\u0430\u0437\u044b \u0438\u0437\u043c\u0435\u043d\u0435\u043d \u043d\u0430 "{}".',
+            "cp1251",
+        ),
+        (ERRORS[9], "Veritaban\u0131 ba\u011flam\u0131 '{}' olarak de\u011fi\u015ftirildi.", "cp857"),
+        (
+            ERRORS[10],
+            "\u30c7\u30fc\u30bf\u30d9\u30fc\u30b9\u306e\u72b6\u614b\u304c '{}' \u306b\u5909\u66f4",
+            "cp932",
+        ),
+        (ERRORS[11], "\u5df2\u5c06\u6570\u636e\u5e93\u4e0a\u4e0b\u6587\u66f4\u6539\u4e3a '{}'\u3002", "gbk"),
+    ],
+)
+def test_printed_lines_in_another_encoding_than_the_guess(
+    tmp_path: Path, error: str, context: str, encoding: str
+) -> None:
+    text = f"{services()}\n{error}\n{context}\n"
+    export = read(tmp_path, "services.txt", text.encode(encoding))
+    assert names(export) == ["//orders", "//a b"]
+    assert ["error 916" in why for why in rejections_of(export)] == [True]
+    routes = fixed(("name", "address", "remote_service_name"), [("R", "LOCAL", "//a")], (128, 256, 256))
+    text = f"{context.format('Stock')}\n{routes}\n{context.format('Shop')}\n{services()}"
+    rejected = read(tmp_path, "x.txt", text.encode(encoding)).rejected
+    assert ["not certain which database the line" in why for why in rejected] == [True] * 3
+
+
 @pytest.mark.parametrize("line", ["Routes of HUB, Shop, checked", "Warning: a, b, c", "CPU time = 0 ms, 1 ms, x."])
 def test_a_printed_line_with_as_many_commas_as_columns_is_not_a_route(tmp_path: Path, line: str) -> None:
     text = f"name,remote_service_name,address\nR,//a,TCP://h:1\nL,,Local\nT,,TRANSPORT\n{line}\n"
@@ -496,6 +531,10 @@ MARKDOWN = "| {} |\n|:---|---:|---|---|\n| {} |\n| {} |\n"
         ("services.md", MARKDOWN),
         ("services.txt", DRAWN),
         ("x.md", "Some text\n\n" + MARKDOWN + "\nmore text\n"),
+        (
+            "x.md",
+            "| **name** | service\\_id | `principal_id` | service\\_queue\\_id |\n|---|---|---|---|\n|{1}|\n|{2}|\n",
+        ),
     ],
 )
 def test_framed_tables_are_read(tmp_path: Path, name: str, form: str) -> None:
@@ -803,6 +842,20 @@ ROUTE = "name\taddress\nTo{}\tTCP://h:1\nplain\tLOCAL\n"
         ("\u0160\u0137irne", "cp1257", False),
         ("B\u016bsena", "cp1257", False),
         ("\u039d\u03ad\u03b1", "cp1253", False),
+        # Romanian, Croatian, Hungarian and Lithuanian with one letter that Windows-1252 has too.
+        *((word, "cp1250", False) for word in ("Comand\u0103", "List\u0103", "Factur\u0103", "R\u0103spuns")),
+        *((word, "cp1250", False) for word in ("Ra\u010dun", "F\u0151k\u00f6nyv")),
+        *((word, "cp1257", False) for word in ("S\u0105skaita", "Eil\u0117")),
+        (
+            "Crist\u00e3_Manh\u00e3s_\u00d3rf\u00e3_Cidad\u00e3_OP\u00c7\u00d5ES_Caff\u00e8Uno_No\u00ebl",
+            "cp1252",
+            True,
+        ),
+        (
+            "Pr\u00e0ctica_Voil\u00e0_Belgi\u00eb_R\u00f5ivad_Conex\u00f5es_Cr\u00e8me_Kr\u00f5bikas",
+            "cp1252",
+            True,
+        ),
         (
             "A\u00f1oNuevo_Ma\u00eetre_Ch\u00e2teau_Fran\u00e7ois_Ao\u00fbt_D\u00fb_Inst\u00e2ncia_Co\u00e7\u00e3o",
             "cp1252",
