@@ -13,6 +13,7 @@ from routing.errors import InputError, join_bounded, quote
 from routing.importing.import_faults import OtherFileError, UnopenedFileError, unreadable_file
 from routing.importing.import_files import list_files, on_this_disk
 from routing.importing.other_dialects import find_dialect
+from routing.importing.other_formats import say_publish_profiles
 from routing.importing.script_folders import arrange, find_used, refuse_unknown, should_execute
 from routing.importing.spelling import NameSpelling, say_servers
 from routing.importing.sql_projects import SUFFIX as _PROJECT
@@ -219,6 +220,8 @@ def read_scripts(
             if dialect is not None:
                 raise _no_script(str(file), f"it is one of {dialect}")
             yield from reader.read(file, outline, instance)
+            if file.suffix.lower() == _PROJECT:
+                notes += say_publish_profiles(file.parent)
         except OtherFileError as none:
             if scripts.is_lenient and outline is not None:
                 skip(file, none.why)

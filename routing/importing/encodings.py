@@ -32,10 +32,10 @@ _TURKISH = re.compile(
 _ONLY_TURKISH = re.compile("[\u00fd\u00dd\u00fc\u00dc]")
 # The letters beyond ASCII that languages of Windows-1252 have in one word, and where none of them has a letter:
 # \u0153 and \u00f5 are never the last one, \u00ec and \u00f9 always, and \u00f0 is never the first. \u00f1 comes
-# before vowels, \u00e7 not before consonants, and \u00e3, \u00e2, \u00ee and \u00fb before few consonants. \u00e3 is the
-# last one after few of them, \u00eb follows vowels, and \u00e8 comes before no vowel but i. Only Catalan, without k
-# and w, has \u00e0 inside a word, and Estonian, without c and y, \u00f5 before another letter than e. Turkish and
-# Albanian have \u00e7 before e and i too. Names such as Luned\u00ecMattina have several words.
+# before vowels, \u00e7 not before consonants, and \u00e3, \u00e2, \u00ee and \u00fb before few consonants. \u00e3
+# is the last one after few of them, \u00eb follows vowels, and \u00e8 comes before no vowel but i. Only Catalan,
+# without k and w, has \u00e0 inside a word, and Estonian, without c and y, \u00f5 before another letter than e.
+# Turkish and Albanian have \u00e7 before e and i too. Names such as Luned\u00ecMattina have several words.
 # German, Nordic, Estonian and Finnish, Icelandic, Dutch; French, Spanish, Catalan, Portuguese, Italian.
 _NORTHERN, _SOUTHERN = (
     "äöüßéèàêç åäöæøéèêòóôü äöõüšž áðéíóúýþæö éèêëïöüä",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from routing.importing.import_files import FilePlace
+from routing.importing.import_files import FilePlace, list_files
 
 _ARCHIVE = b"PK\x03\x04"
 _START = 16_384
@@ -43,6 +44,13 @@ def other_format_of(path: FilePlace) -> str | None:
     # Without its zero bytes and marks the beginning of any UTF-16 document is readable enough.
     start = data.replace(b"\0", b"").decode("utf-8", "replace").lstrip("\ufeff\ufffd")
     return find_other_format(path.name, data, start)
+
+
+def say_publish_profiles(folder: Path) -> Iterator[str]:
+    """Yield a note on each publish profile in the folder of a project, which is not read. Raises OSError."""
+    for file in list_files(folder, []):
+        if file.name.lower().endswith(_PROFILE):
+            yield f"{file}: not read, {other_format_of(file)}"
 
 
 def is_changelog(file: Path) -> bool:

@@ -41,8 +41,21 @@ _SUBJECT = re.compile(
     r"|служб\w?|маршрут\w?|очеред\w?|сервис\w?|сообщени\w|サービス|ルート|キュー|服务|路由|队列|서비스)"
 )
 _BETWEEN = re.compile(r"server|instance|sql|sys|of|on|at|from|for|the|in|von|auf|de|del|du|sur|en|h?\d+")
-# A machine by its capitals and digits, the instance of one, and a word in capitals that is no usual abbreviation.
-_MACHINE = re.compile(r"(?=\D+\d)(?:[A-Z][A-Z0-9_-]*|[a-z][a-z0-9_-]*)")
+# Servers that are only counted or named by their part in a dialog, as in Server A, box 2 and the sending instance,
+# get a name in capitals. I begins a clause.
+_KIND = r"(?:serv(?:er|eur|idor)|instan(?:ce|z|cia|za)|node|knoten|host|machine|box|vm)"
+_PART = (
+    r"(?:first|second|third|other|sending|receiving|source|initiat(?:ing|or)|destination|target"
+    r"|(?:erste|zweite|dritte|andere|sendende|empfangende)[nrsm]?|premi[eè]re?|seconde?|deuxi[eè]me|autre"
+    r"|primer[ao]?|segund[ao]|otr[ao]|primeir[ao]|outr[ao])"
+)
+_COUNTED = re.compile(rf"\b(?:{_KIND} (?:[a-hj-z]|\d{{1,3}})|{_PART} {_KIND})\b", re.IGNORECASE)
+# A machine by its capitals and digits, by its part or by a letter that counts it, the instance of one, and a word
+# in capitals that is no usual abbreviation.
+_MACHINE = re.compile(
+    rf"(?=\D+\d)(?:[A-Z][A-Z0-9_-]*|[a-z][a-z0-9_-]*)|(?i:{_PART}-{_KIND}"
+    r"|(?=[\w-]*-[a-z]$)[\w-]*(?:sql|srv|server|vm|node|host|db)[\w-]*)"
+)
 _NAMED_INSTANCE = re.compile(r"[\w-]+\\[\w$]+")
 _CAPITALS = re.compile(
     r"(?!(?:T?-?SQL|SSMS|DMV|DBA?|I[DP]|GUID|TCP|FYI|OK|XML|JSON|CSV|UTC|DNS|VM|HA|AG|ASAP|BTW|NULL|PS|I|RDS|AWS)S?$)"
@@ -52,10 +65,6 @@ _AFTER_MACHINE = re.compile(r"[\\,]")
 _TOWARDS = frozenset(["to", "for", "nach", "an", "vers", "para", "hacia", "ab"])
 # The parts of servers in a dialog and in a company.
 _ROLE = re.compile(r"initiator|target|sender|receiver|forwarder|primary|secondary|dev|prod|uat|qa|staging")
-# Servers that are only counted, as in Server A and box 2, get a name in capitals. I begins a clause.
-_COUNTED = re.compile(
-    r"\b(serv(?:er|eur|idor)|instance|node|host|machine|box|vm) ([a-hj-z]|\d{1,3})\b", re.IGNORECASE
-)
 # An introduction has its server behind these words, unless one that begins a phrase or names a file follows.
 # Behind other words, as in This is wrong, a verb has no server.
 _PLACED = re.compile(
@@ -107,8 +116,11 @@ _LABEL, _SENTENCE, _INTRODUCTION, _DATABASE = " :", ".", ".:", "database"
 _NAMES = (HEADING, CAPTION, _LABEL)
 TITLES = (*_NAMES, _DATABASE)
 """The kinds of titles that consist of a name."""
-# A title such as Database Shop, which may also be one of database mirroring.
-_OF_DATABASE = re.compile(rf"(?:{DATABASE}) ([\w.$-]+)", re.IGNORECASE)
+# A title such as Database Shop, which may also be one of database mirroring, or in the sending database.
+_OF_DATABASE = re.compile(
+    rf"(?:{DATABASE}) (?P<name>[\w.$-]+)|(?:(?:{_BETWEEN.pattern}) ){{0,2}}(?P<part>{_PART}) (?:{DATABASE})",
+    re.IGNORECASE,
+)
 
 
 def find_connection(line: str) -> ConnectionMark | None:
@@ -126,13 +138,17 @@ def find_connection(line: str) -> ConnectionMark | None:
         return ConnectionMark(_ANNOUNCED, frozenset(words))
     if not is_title(text):
         return None
-    names = _names_in(text, is_heading=True)
-    return ConnectionMark(HEADING, names) if names else _find_database(text)
+    names = _names_in(_with_names(text), is_heading=True)
+    return _find_database(text) or (ConnectionMark(HEADING, names) if names else None)
+
+
+def _with_names(line: str) -> str:
+    return _COUNTED.sub(lambda match: match[0].replace(" ", "-").upper(), line)
 
 
 def _find_database(title: str) -> ConnectionMark | None:
     match = _OF_DATABASE.fullmatch(_TAGS.sub(" ", title).strip(f"{_AROUND_WORD} "))
-    return None if match is None else ConnectionMark(_DATABASE, frozenset([match[1]]))
+    return None if match is None else ConnectionMark(_DATABASE, frozenset([match["name"] or match["part"]]))
 
 
 def find_caption(line: str) -> ConnectionMark | None:
@@ -142,12 +158,12 @@ def find_caption(line: str) -> ConnectionMark | None:
     """
     if len(line) >= LONGEST_LINE:
         return None
-    line = _COUNTED.sub(lambda match: "-".join(match.groups()).upper(), line)
+    if (database := _find_database(line)) is not None:
+        return database
+    line = _with_names(line)
     names, is_introduction = _names_in(line, is_heading=False), line.rstrip().endswith(":")
     if names:
         return ConnectionMark(_LABEL if is_introduction else CAPTION, names)
-    if (database := _find_database(line)) is not None:
-        return database
     words = [word.strip(_AROUND_WORD) for word in _TAGS.sub(" ", line).split()]
     candidates = frozenset(
         # There a word counts as one in capitals.
@@ -169,7 +185,8 @@ def _names_in(title: str, *, is_heading: bool) -> frozenset[str]:
     ]
     is_of_subject = any(map(_is_subject, words))
     is_linked = any(not word or _is_between(word) for word in words)
-    is_bare = len(words) == 1 or (is_heading and not is_of_subject)
+    is_name = len(names) == 1 and _CAPITALS.fullmatch(names[0]) is not None
+    is_bare = len(words) == 1 or ((is_heading or is_name) and not is_of_subject)
     if len(names) > 1 + (is_heading and "" in words) or not (is_bare or (is_of_subject and is_linked)):
         return frozenset()
     # A server may have its domain or a database behind it, as in HUB.Shop.

@@ -31,7 +31,7 @@ _FENCE = re.compile(r"[`~]{3,}\w*|\{(?:code|noformat)[^{}]*\}")
 # Msg 916, Level 14, State 1 in any language, with the commas of Chinese and Japanese too. Read in another encoding
 # than its own, such a comma and the letters are other characters: sqlcmd writes files in that of a console.
 _COMMA = r"(?:,[ \u00a0]|[\uff0c、] ?|\udc81A|\u00a3\u00ac|\u00a1A)"
-_LETTER = r"(?:[^\W\d_]|[^\x00-\x7f]|\[)"
+_LETTER = r"[A-Za-z\[\u0080-\U0010ffff]"
 _ERROR = re.compile(
     rf"(?:{_LETTER}{{1,20}}[:\uff1a] ?)?{_LETTER}{{1,20}}\.? ?(\d{{1,10}}|0x[0-9A-Fa-f]+){_COMMA}"
     rf"[^\d,\uff0c、]{{1,40}}\d{{1,3}}{_COMMA}[^\d,\uff0c、]{{1,40}}\d{{1,3}}(?!\d)"

@@ -104,7 +104,7 @@ _ENDINGS = ", ".join(sorted(_TEXT | _JSON | _PARQUET))
 _SHOWN, _SHOWN_WHY, _LONGEST = 20, 3, 200
 _LONGEST_HEADER, _HEADS = 20_000, 100
 # What tools and Markdown write around the name of a column.
-_AROUND_NAME = " \"*`"
+_AROUND_NAME = ' "*`'
 _FIRST_WORD = re.compile(r"\W*(\w+)").match
 _TELLING = frozenset(
     (
@@ -245,8 +245,11 @@ def _find_lack(path: FilePlace) -> tuple[str, str] | tuple[None, None]:
 
     The columns of a text count before its name.
     """
+    if path.suffix.lower() in _PARQUET:
+        return None, None
+    text = read_text(path).text
     if path.suffix.lower() in _TEXT:
-        lines = [line[:_LONGEST_HEADER].lower() for line in lines_of(read_text(path).text)[:_HEADS]]
+        lines = [line[:_LONGEST_HEADER].lower() for line in lines_of(text)[:_HEADS]]
         for names in chain.from_iterable(map(_possible_cells, lines)):
             lack = views.find_lack(names)
             if lack is not None:
@@ -255,7 +258,7 @@ def _find_lack(path: FilePlace) -> tuple[str, str] | tuple[None, None]:
         if view is not None:
             why = f"each cell of sys.{view.name} is on a line of its own: export it with {views.query_of(view)}"
             return why, view.name
-    return views.find_lack_by_name(path.stem) or (None, None)
+    return views.find_lack_by_name(path.stem, re.findall(r"\w+", text.lower())) or (None, None)
 
 
 def _possible_cells(line: str) -> Iterator[list[str]]:

@@ -380,6 +380,7 @@ _OWN = {
 
 
 _OF_ALL_ENDPOINTS = frozenset(["endpoint_id", "is_admin_endpoint"])
+_ALSO_OF_ENDPOINTS = _OF_ALL_ENDPOINTS | {"protocol_desc", "type_desc", "state_desc"}
 _HINT_ON_ENDPOINTS = (
     "sys.endpoints has no ports, authentication or forwarding: export sys.service_broker_endpoints and"
     " sys.tcp_endpoints instead, or with sbroute import queries"
@@ -400,9 +401,10 @@ def find_lack(columns: Collection[str]) -> tuple[str, str] | None:
     return _LACK_OF_ENDPOINTS if _OF_ALL_ENDPOINTS.issubset(columns) else None
 
 
-def find_lack_by_name(file_name: str) -> tuple[str, str] | None:
-    """Return what `find_lack` does, for a file with unknown columns and the name of another view, or None."""
-    return _LACK_OF_ENDPOINTS if _fold_view_name(file_name) == "endpoints" else None
+def find_lack_by_name(file_name: str, words: Collection[str]) -> tuple[str, str] | None:
+    """Return what `find_lack` does, for a file with the name of another view and one of its columns, or None."""
+    is_of_endpoints = _fold_view_name(file_name) == "endpoints" and not _ALSO_OF_ENDPOINTS.isdisjoint(words)
+    return _LACK_OF_ENDPOINTS if is_of_endpoints else None
 
 
 def say_lack(view: CatalogView, columns: Collection[str]) -> str:

@@ -185,7 +185,11 @@ class LexemeCursor:
         return int(digits)
 
     def placeholder(self, noun: str) -> str:
-        """Return a template's ``<name, type, default>`` outside quotes."""
+        """Return the default of a template's ``<name, type, default>`` outside quotes."""
+        return self._refuse_unreadable(self.skip_placeholder(noun), noun)
+
+    def skip_placeholder(self, noun: str) -> str:
+        """Move past a template's ``<name, type, default>`` outside quotes, and return it as it is written."""
         start = self.position
         for _ in range(_PLACEHOLDER_LEXEMES):
             if self.at_end or self.at(">"):
@@ -196,7 +200,7 @@ class LexemeCursor:
             self.position = start
             raise self.unexpected(f"the {noun}")
         self.next()
-        return self._refuse_unreadable(text, noun)
+        return text
 
     def end_of_statement(self) -> None:
         """Require a semicolon, the next statement or the end. Raises RefusalError."""

@@ -74,7 +74,8 @@ def _skip_object_name(cursor: LexemeCursor) -> None:
     """Skip a queue's name, which has up to three parts and is not about routing."""
     while True:
         if cursor.at("<"):
-            cursor.placeholder("queue name")
+            place = cursor.skip_placeholder("queue name")
+            cursor.notes.append(f"the template's place {quote(place)} was not filled in")
             lexeme = cursor.peek(-1)
         else:
             lexeme = cursor.next()

@@ -124,6 +124,10 @@ def _answer(words: Sequence[Lexeme], facts: SessionFacts, depth: int) -> Conditi
             return _join([_answer(part, facts, depth + 1) for part in parts], joint == "OR")
     if words and words[0].upper == "NOT":
         return _answer(words[1:], facts, depth + 1).inverse()
+    listed = split_words(words, "IN")
+    if len(listed) == 2:
+        comparisons, is_negated = _compare_each(*listed)
+        return _join([_answer(each, facts, depth + 1) for each in comparisons], not is_negated)
     if len(words) >= _LONGEST:
         return _NOT_KNOWN
     reader = _ExpressionReader(words, facts, in_condition=True)
@@ -132,6 +136,14 @@ def _answer(words: Sequence[Lexeme], facts: SessionFacts, depth: int) -> Conditi
     except UnreadableError:
         return _NOT_KNOWN
     return answer if reader.at_end else _NOT_KNOWN
+
+
+def _compare_each(left: Sequence[Lexeme], right: Sequence[Lexeme]) -> tuple[list[list[Lexeme]], bool]:
+    """Return the comparisons that IN stands for, one for each value of its list, and whether it is NOT IN."""
+    is_negated = bool(left) and left[-1].upper == "NOT"
+    signs = [Lexeme(LexemeKind.SIGN, sign, "", 0, 0, 0) for sign in ("<>" if is_negated else "=")]
+    values = split_words(_without_parentheses(right), ",")
+    return [[*left[: len(left) - is_negated], *signs, *value] for value in values], is_negated
 
 
 def _without_parentheses(words: Sequence[Lexeme]) -> Sequence[Lexeme]:

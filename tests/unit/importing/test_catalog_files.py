@@ -296,6 +296,7 @@ HINT_ON_ENDPOINTS = "sys.endpoints has no ports, authentication or forwarding: e
         ("x.csv", f"name,endpoint_id,is_admin_endpoint\n{ENDPOINT},0\n", HUB, HINT_ON_ENDPOINTS),
         ("sys.endpoints.csv", f"name,endpoint_id\n{ENDPOINT}\n", HUB, HINT_ON_ENDPOINTS),
         ("endpoints.json", '{"name": "Broker", "state_desc": "STARTED"}\n', HUB, HINT_ON_ENDPOINTS),
+        ("endpoints.json", '{"orders": "https://h"}\n', HUB, "neither its name nor its columns identify its view"),
         (
             "endpoints.csv",
             "conversation_handle;far_service;far_broker_instance\nA;//x;B\n",

@@ -87,12 +87,12 @@ def test_a_publish_profile_is_named_once(tmp_path: Path) -> None:
         "<PropertyGroup><TargetDatabaseName>Sales</TargetDatabaseName></PropertyGroup>"
         '<ItemGroup><SqlCmdVariable Include="Peer"><Value>h:2</Value></SqlCmdVariable></ItemGroup>'
     )
-    project(tmp_path, SDK.format(""), {"Prod.publish.xml": profile, "R.sql": ROUTE.format("R")})
-    notes = [
-        note for note in lint_files([str(tmp_path)], FileOptions(), now=NOW).notes if "Prod.publish.xml" in note
-    ]
+    path = project(tmp_path, SDK.format(""), {"Prod.publish.xml": profile, "R.sql": ROUTE.format("R")})
     why = "not read, it is a publish profile of the database Sales (give its values with -v): Peer"
-    assert notes == [f"{tmp_path}/Prod.publish.xml: {why}"]
+    for named in (tmp_path, path):
+        notes = lint_files([str(named)], FileOptions(), now=NOW).notes
+        profiles = [note for note in notes if "Prod.publish.xml" in note]
+        assert profiles == [f"{tmp_path}/Prod.publish.xml: {why}"], named
 
 
 def test_a_project_in_the_working_directory_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

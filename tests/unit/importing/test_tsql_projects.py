@@ -261,6 +261,9 @@ def test_numbered_procedures(read: ReadText) -> None:
 def test_templates_and_the_database_in_use(read: ReadText) -> None:
     done = applied(read("CREATE SERVICE [<s, sysname, a>] ON QUEUE dbo.<q, sysname, b> (<c, sysname, d>)"))
     assert (titles(done)[0][0], problems(done)) == (1, [(1, True), (1, True)])
+    # No table has the queue of a service, so its place needs no default.
+    done = applied(read("CREATE SERVICE [s] ON QUEUE <queue, , >"))
+    assert (titles(done), problems(done)) == ([(1, "CREATE SERVICE 's'")], [(1, True)])
     done = applied(read("IF @@SERVERNAME = 'x' ALTER DATABASE CURRENT SET ENABLE_BROKER", database=None))
     assert "ALTER DATABASE CURRENT" in done.problems[0].why
     done = applied(read("USE Sales ALTER DATABASE CURRENT SET ENABLE_BROKER"))
