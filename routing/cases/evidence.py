@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property, partial
+from pathlib import Path
 from typing import NamedTuple
 
 from routing.cases.exported_files import FileOptions, no_queue, no_row, read_exports, say_unread
@@ -275,6 +276,7 @@ def weigh(
     evidence = _of_exports(export, covered, doubts)
     named, changes = {str(file) for file in scripts.named}, dict[SubjectKey, dict[str, ScriptStatement]]()
     unread_scripts: list[str] = []
+    files_read: set[Path] = set()
     instances = _known_instances(evidence, options)
     databases = {unit[1] for units in covered.units.values() for unit in units if unit[1] is not None}
     databases.update(row["name"] for row in evidence.rows["databases"])
@@ -282,6 +284,7 @@ def weigh(
         scripts, instances, options, notes, scripted_at, unread=unread_scripts, databases=databases
     )
     for instance, script in read:
+        files_read.update(Path(file).resolve() for file in (script.file, *script.included))
         # Statements on subjects that were not exported count as if they had always applied.
         evidence = _apply(
             evidence, script, instance, partial(_is_exported, evidence, instance, _spelling(evidence))
@@ -292,15 +295,14 @@ def weigh(
                 if key.name and not _is_exported(evidence, instance, spelling, statement):
                     changes.setdefault(key, {})[script.file] = statement
     notes += _note_changed_twice(changes)
-    scripts_read = len({script.file for script in evidence.log.scripts})
     log = replace(
         evidence.log,
         notes=(*evidence.log.notes, *notes),
         refused_messages=refused_messages,
         unread_queues=tuple(export.unread_queues),
         unread=(*export.unread, *unread_scripts),
-        files_read=export.files_read + scripts_read,
-        files_skipped=export.files_skipped + len(set(scripts.all_files)) - scripts_read,
+        files_read=export.files_read + len(files_read),
+        files_skipped=export.files_skipped + len({file.resolve() for file in scripts.all_files} - files_read),
     )
     return replace(evidence, log=log, of_scripts=options.stand_ins)
 

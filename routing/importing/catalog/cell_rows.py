@@ -70,6 +70,13 @@ class CellRows:
         """Add columns that the rows lack, with a cell for each row."""
         self._columns.update(columns)
 
+    def read_null_texts(self) -> None:
+        """Read the text NULL as no value if every cell has one, so that the tool wrote NULL as this text."""
+        if any(None in cells for cells in self._columns.values()):
+            return
+        for name, cells in self._columns.items():
+            self._columns[name] = [None if cell == "NULL" else cell for cell in cells]
+
     def take_over(self, other: CellRows) -> None:
         """Add the rows of another result set."""
         start = len(self.numbers)

@@ -105,6 +105,8 @@ class JsonRows:
 
     def sets(self) -> list[ResultSet]:
         """Return the result sets, without any row an empty one."""
+        for part in self._by_view.values():
+            part.rows.read_null_texts()
         sets = list(self._by_view.values()) or [ResultSet((), omits_null=True)]
         sets[0].rejected[:0] = self._before
         return sets

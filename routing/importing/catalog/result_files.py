@@ -48,10 +48,9 @@ def read_text(path: FilePlace) -> DecodedScript:
     """
     try:
         decoded = decode(path.read_bytes(), KEEP)
-    except OSError as error:
-        raise UnopenedFileError.of_file(str(path), error.strerror or "the system says no more") from error
-    except ValueError as error:
-        raise UnopenedFileError.of_file(str(path), str(error)) from error
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise UnopenedFileError.of_file(str(path), why or "the system says no more") from error
     if not is_text(decoded):
         raise OtherFileError.of_file(str(path), "it is not text")
     foreign_text = find_foreign_text(decoded.text)
@@ -103,7 +102,6 @@ _JSON, _PARQUET = {".json", ".jsonl", ".ndjson"}, {".parquet"}
 _ENDINGS = ", ".join(sorted(_TEXT | _JSON | _PARQUET))
 _SHOWN, _SHOWN_WHY, _LONGEST = 20, 3, 200
 _LONGEST_HEADER, _HEADS = 20_000, 100
-# What tools and Markdown write around the name of a column.
 _AROUND_NAME = ' "*`'
 _FIRST_WORD = re.compile(r"\W*(\w+)").match
 _TELLING = frozenset(
@@ -247,18 +245,18 @@ def _find_lack(path: FilePlace) -> tuple[str, str] | tuple[None, None]:
     """
     if path.suffix.lower() in _PARQUET:
         return None, None
-    text = read_text(path).text
-    if path.suffix.lower() in _TEXT:
-        lines = [line[:_LONGEST_HEADER].lower() for line in lines_of(text)[:_HEADS]]
-        for names in chain.from_iterable(map(_possible_cells, lines)):
-            lack = views.find_lack(names)
-            if lack is not None:
-                return lack
-        view = views.find_view_by_columns([word[1] for word in map(_FIRST_WORD, lines) if word])
-        if view is not None:
-            why = f"each cell of sys.{view.name} is on a line of its own: export it with {views.query_of(view)}"
-            return why, view.name
-    return views.find_lack_by_name(path.stem, re.findall(r"\w+", text.lower())) or (None, None)
+    text = read_text(path).text.lower()
+    is_of_lines = path.suffix.lower() in _TEXT
+    lines = [line[:_LONGEST_HEADER] for line in lines_of(text)[:_HEADS]] if is_of_lines else []
+    for names in chain.from_iterable(map(_possible_cells, lines)):
+        lack = views.find_lack(names)
+        if lack is not None:
+            return lack
+    view = views.find_view_by_columns([word[1] for word in map(_FIRST_WORD, lines) if word])
+    if view is not None:
+        why = f"each cell of sys.{view.name} is on a line of its own: export it with {views.query_of(view)}"
+        return why, view.name
+    return views.find_lack_by_name(path.stem, re.findall(r"\w+", text)) or (None, None)
 
 
 def _possible_cells(line: str) -> Iterator[list[str]]:
@@ -355,10 +353,9 @@ def _refuse_implausible(parts: Sequence[CellRows]) -> None:
         return
     option = option_for("\n".join(cell for _, _, _, cell in names))
     for rows, name, place, cell in names:
-        if not is_guessed(cell):
-            continue
-        why = f"{name}: {quote(as_shown(cell))} is not a likely name in {GUESS}: give {option}"
-        rows.faults.setdefault(place, why)
+        if is_guessed(cell):
+            why = f"{name}: {quote(as_shown(cell))} is not a likely name in {GUESS}: give {option}"
+            rows.faults.setdefault(place, why)
 
 
 def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
@@ -382,7 +379,6 @@ def _tell_apart(known_sets: Sequence[FoundResultSet]) -> None:
             part.rows.reject_all(f"it is not certain which database the line {quote(part.rows.database)} names")
         if part.rows.is_joined and part.view.per_database and "database_name" not in part.rows.columns:
             part.rows.reject_all("several JSON results are in the file, and no member says of which database")
-    for part in known_sets:
         _refuse_mixed(part)
     for parts in parts_by_view.values():
         _refuse_repeated(parts)
@@ -524,14 +520,13 @@ def _tells_its_view(text: str) -> bool:
     head = text.lstrip()[:2000].lower()
     if is_html(text):
         return views.find_view_by_columns(re.findall(r"\w+", text.lower())) is not None
-    is_named = (
-        VIEW_NAME in head or views.find_view(head.split(",", 1)[0].split("\t", 1)[0].strip('" ')) is not None
-    )
+    first_cell = head.split(",", 1)[0].split("\t", 1)[0].strip('" ')
+    is_named = VIEW_NAME in head or views.find_view(first_cell) is not None
     return is_named or any(map(_is_header_of_a_view, lines_of(text)))
 
 
 def _is_header_of_a_view(line: str) -> bool:
-    # Markdown may have a backslash before the underscores of a name.
+    # Markdown may escape underscores.
     lowered = line[:_LONGEST_HEADER].lower().replace("\\_", "_")
     return any(name in lowered for name in _TELLING) and any(
         views.find_view_by_columns([views.fold_column(cell) for cell in cells])

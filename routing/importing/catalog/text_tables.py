@@ -474,7 +474,7 @@ class _TextReader:
                     f"its columns are separated only by blanks, so cells cannot be recognised: {', '.join(names)}"
                 )
                 raise unreadable_file(self._file, why, "export it as CSV, or with sbroute import queries")
-            why = f"it has no header line, and its {len(lines[0][1])} columns are unknown"
+            why = f"no line names the columns of a view, and its {len(lines[0][1])} columns are unknown"
             raise unreadable_file(self._file, why, "export it with a header, or with sbroute import queries")
         return fitting[0]
 

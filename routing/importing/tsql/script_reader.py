@@ -51,7 +51,8 @@ class ReadScript:
     changesets that define the same object, with the reason. ``servers`` are the names in ``:connect``.
     ``content_digest`` is the SHA-256 of the text with all files of ``:r``, the first database and the variables of
     ``-v``. ``own_time`` is the time of the file, if ``scripted_at`` is later. ``parts`` are the batches and the
-    problems between them. ``guesses`` are sentences on files with a guessed encoding.
+    problems between them. ``guesses`` are sentences on files with a guessed encoding. ``included`` has the files of
+    ``:r``.
     """
 
     file: str
@@ -66,6 +67,7 @@ class ReadScript:
     instance: str | None = None
     parts: tuple[ScriptBatch | StatementProblem, ...] = field(default=(), compare=False, repr=False)
     guesses: tuple[str, ...] = ()
+    included: tuple[str, ...] = ()
     rivals: Mapping[StatementKey, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -276,12 +278,13 @@ def read_script(
     connection = open_blocks = 0
     settings = ParserSettings(since)
     sources = [SourceText(text, file)] if isinstance(text, str) else text
-    contents = [source.text for source in sources]
+    contents, included_files = [source.text for source in sources], list[str]()
 
     def include_and_keep(including: str, written: str) -> tuple[str, str]:
         assert include is not None
         place, included = include(including, written)
         contents.append(included)
+        included_files.append(place)
         return place, included
 
     def take(part: SqlBatch | StatementProblem) -> None:
@@ -318,6 +321,7 @@ def read_script(
             first_database=database,
             instance=instance,
             parts=tuple(parts),
+            included=tuple(included_files),
         )
     )
 

@@ -97,6 +97,13 @@ def test_null_values_that_are_included(tmp_path: Path) -> None:
     export = read(tmp_path, "routes.json", text + '"mirror_address":null}]')
     assert [row["remote_service_name"] for row in export.rows["routes"]] == [None]
     assert export.notes == []
+    # A tool that writes each value as a text has no other NULL.
+    for written, expected in (('"NULL"', None), ('"//b"', "NULL")):
+        rows = f'[{{"name":"a","remote_service_name":"NULL","broker_instance":{written},"address":"LOCAL"}}'
+        rows += ',{"name":"b","remote_service_name":"//b","broker_instance":null,"address":"LOCAL"}]'
+        text = rows if written != '"NULL"' else rows.replace("null", '"NULL"')
+        export = read(tmp_path, "routes.json", text)
+        assert [row["remote_service_name"] for row in export.rows["routes"]] == [expected, "//b"], written
 
 
 @pytest.mark.parametrize("between", ["\n(1 rows affected)\n", f"\n{HEADER}\n{'-' * 256}\n", "\n"])

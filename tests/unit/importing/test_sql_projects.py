@@ -95,6 +95,15 @@ def test_a_publish_profile_is_named_once(tmp_path: Path) -> None:
         assert profiles == [f"{tmp_path}/Prod.publish.xml: {why}"], named
 
 
+def test_the_scripts_of_a_project_count_as_read(tmp_path: Path) -> None:
+    files = {"R.sql": ROUTE.format("R"), "post.sql": ":r .\\sub\\..\\n.sql\n", "n.sql": "SELECT 1", "old.sql": ""}
+    items = '<PostDeploy Include="post.sql" /><Build Remove="n.sql" /><Build Remove="old.sql" />'
+    path = project(tmp_path, SDK.format(f"<ItemGroup>{items}</ItemGroup>"), {**files, "sub/x.txt": "x"})
+    for named, skipped in ((tmp_path, 2), (path, 0)):
+        done = lint_files([str(named)], FileOptions(), now=NOW)
+        assert (done.files_read, done.files_skipped) == (4, skipped), named
+
+
 def test_a_project_in_the_working_directory_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project(tmp_path / "db", SDK.format('<Build Include="..\\Shared\\S.sql" />')).parent)
     project(tmp_path, "", {"Shared/S.sql": ROUTE.format("S"), "db/sub/R.sql": ROUTE.format("R")})
