@@ -51,8 +51,8 @@ class ReadScript:
     changesets that define the same object, with the reason. ``servers`` are the names in ``:connect``.
     ``content_digest`` is the SHA-256 of the text with all files of ``:r``, the first database and the variables of
     ``-v``. ``own_time`` is the time of the file, if ``scripted_at`` is later. ``parts`` are the batches and the
-    problems between them. ``guesses`` are sentences on files with a guessed encoding. ``included`` has the files of
-    ``:r``.
+    problems between them. ``guesses`` are sentences on files with a guessed encoding. ``included`` are files that
+    ``:r`` names.
     """
 
     file: str
