@@ -43,9 +43,9 @@ _SUBJECT = re.compile(
 _BETWEEN = re.compile(r"server|instance|sql|sys|of|on|at|from|for|the|in|von|auf|de|del|du|sur|en|h?\d+")
 # Servers that are only counted or named by their part in a dialog, as in Server A, box 2 and the sending instance,
 # get a name in capitals. I begins a clause.
-_KIND = r"(?:serv(?:er|eur|idor)|instan(?:ce|z|cia|za)|node|knoten|host|machine|box|vm)"
+_KIND = r"(?:serv(?:er|eur|idor)|instan(?:ce|z|cia|za)|r[eé]pli[ck]at?|node|knoten|host|machine|box|vm)"
 _PART = (
-    r"(?:first|second|third|other|sending|receiving|source|initiat(?:ing|or)|destination|target"
+    r"(?:first|second|third|other|sending|receiving|source|initiat(?:ing|or)|destination|target|primary|secondary"
     r"|(?:erste|zweite|dritte|andere|sendende|empfangende)[nrsm]?|premi[eè]re?|seconde?|deuxi[eè]me|autre"
     r"|primer[ao]?|segund[ao]|otr[ao]|primeir[ao]|outr[ao])"
 )
@@ -118,7 +118,7 @@ TITLES = (*_NAMES, _DATABASE)
 """The kinds of titles that consist of a name."""
 # A title such as Database Shop, which may also be one of database mirroring, or in the sending database.
 _OF_DATABASE = re.compile(
-    rf"(?:{DATABASE}) (?P<name>[\w.$-]+)|(?:(?:{_BETWEEN.pattern}) ){{0,2}}(?P<part>{_PART}) (?:{DATABASE})",
+    rf"(?:\w{{2,20}}ing )?(?:{DATABASE}) (?P<name>[\w.$-]+)|(?:(?:{_BETWEEN.pattern}) ){{0,2}}(?P<part>{_PART}|ziel|quell|sende|empfangs)[ -]?(?:{DATABASE})",
     re.IGNORECASE,
 )
 

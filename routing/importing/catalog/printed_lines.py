@@ -48,7 +48,9 @@ _TOOL_ERROR = re.compile(
     r"|[\w.]{0,80}(?:Exception|Error)\b ?:|(?i:invoke-\w{1,20}|mssql) ?:|(?i:exception calling) "
     r"|\W{0,3}only showing top \d"
     r"|\W{0,3}(?:[Ff]irst )?(?P<part>[\d.,]{1,12}) of (?!(?P=part) )[\d.,]{1,12} rows?\b"
-    r"|A severe error|Transaction \(Process|Unexpected EOF"
+    r"|A severe error|Transaction \(Process|Unexpected EOF|(?i:communication link failure|schwerwiegender fehler)"
+    r"|.{0,20}(?i:error|erreur|erro|errore) grave\b|(?i:(?:tcp|shared memory|named pipes|ssl) provider ?:)"
+    r"|(?i:tcp[- ]anbieter|(?:proveedor|fournisseur|provedor|provider|поставщик) (?:de |do )?tcp) ?:"
     r"|(?i:execution |query )?(?i:time-?out (?:expired|.{0,20}abgelaufen)|zeitüberschreitung|tiempo de espera)\b"
     r"|(?i:délai d.{0,40}expir|tempo limite.{0,40}(?:expir|esgot)|query failed|время ожидания)"
     r"|.{0,60}(?i:cancell?ed by|vom benutzer abgebrochen|cancelad[ao] p|annulée? par|annullat[ao] da"
@@ -59,12 +61,14 @@ _CONTEXT = re.compile(
     r"(?i:[^'\"«“„]{0,80}(?:conte[xs]t|kontekst|kontext|контекст|bağlam|コンテキスト|上下文|資料庫內容|내용|컨텍스트)"
     r"[^'\"«“„]{0,80})['\"«“„](?P<name>.{1,200})['\"»”“][^'\"»”“]{0,40}"
 )
+# sqlcmd -e prints the statements too. In small letters it may be a sentence.
+_USE = re.compile(r"USE (?P<name>[\w$]+|\[[^\[\]]+\]) ?;?|(?i:use) (?P<quoted>\[[^\[\]]+\]|[\w$]+(?= ?;)) ?;?")
 # The same in another encoding than its own has signs for letters, and the name alone is readable.
 _QUOTED = re.compile(r"(?P<before>[^'\"]{1,80})(?P<quote>['\"])(?P<name>[^'\"]{1,128})(?P=quote)[^'\"]{0,40}")
 _FOREIGN_SIGN = re.compile(r"[^\w\s\x00-\x7f]|[\u00c0-\u00ff]{4}")
 _MANY_SIGNS = 3
 DATABASE = (
-    r"databas\w*|(?:initial )?catalog|datenbank"
+    r"databas\w*|db|(?:initial )?catalog|datenbank"
     r"|bases? de (?:données|datos)|ban(?:co|que) de (?:dados|données)|base de dados"
     r"|баз\w+ данных|baz\w+ danych|veri ?taban\w*|databáz\w*|データベース|数据库|資料庫|데이터베이스"
 )
@@ -146,6 +150,9 @@ def find_database(line: str) -> DatabaseMark | None:
     match = _CONTEXT.fullmatch(text)
     if match is not None:
         return DatabaseMark(match["name"].strip())
+    match = _USE.fullmatch(text)
+    if match is not None:
+        return DatabaseMark((match["name"] or match["quoted"]).strip("[]"))
     match = _QUOTED.fullmatch(text)
     if match is not None and len(_FOREIGN_SIGN.findall(match["before"])) >= _MANY_SIGNS:
         return DatabaseMark(match["name"], is_certain=False)

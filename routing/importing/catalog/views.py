@@ -329,6 +329,11 @@ def names_server(label: str) -> bool:
     return bool(_IS_SERVER(folded) or _IS_MACHINE(folded))
 
 
+def names_database(label: str) -> bool:
+    """Return whether a label in lower case, such as ``db_name``, is of a database."""
+    return _IS_DATABASE(_NOT_IN_OWNERS.sub("", label)) is not None
+
+
 _NOT_IN_OWNERS = re.compile(r"[\W_]+")
 _NOT_IN_NAMES = re.compile(r"[ _-]+")
 

@@ -328,6 +328,9 @@ ORDINARY_TITLES = {
     "things counted by letters": ("plan-a", "plan-b", 2),
     "the first of other things": ("The first grid:", "The second grid:", 2),
     "a server in a sentence": ("The first server is fine.", "The other server is not.", 2),
+    "databases by their part in German": ("### Initiator-Datenbank", "### Ziel-Datenbank", 0),
+    "databases in turn": ("Processing database Parts ...", "Processing database Goods ...", 0),
+    "replicas": ("Routes on the primary replica", "Services on the secondary replica", 0),
     "one database": ("routes of Shop:", "and its services:", 2),
 }
 
@@ -414,7 +417,15 @@ TOOL_ERRORS = [
         "Msg 916 (severity 14, state 1) from HUB Line 1:",
         "SQLState = 08S01, NativeError = 1",
     ),
-    *("Query was canceled by user.", "Die Abfrage wurde vom Benutzer abgebrochen.", "Query execution failed"),
+    *("Se produjo un error grave en el comando actual.", "Schwerwiegender Fehler beim aktuellen Befehl."),
+    *("TCP Provider: The connection was closed.", "TCP-Anbieter: Die Verbindung wurde geschlossen."),
+    *(
+        "Proveedor de TCP: x",
+        "Communication link failure",
+        "Query was canceled by user.",
+        "Die Abfrage wurde vom Benutzer abgebrochen.",
+        "Query execution failed",
+    ),
 ]
 
 
@@ -711,12 +722,16 @@ def test_result_sets_of_several_databases(tmp_path: Path) -> None:
             "... kontekst \u201eB\u201d.",
         ),
         ("\u5df2\u5c07\u8cc7\u6599\u5eab\u5167\u5bb9\u8b8a\u66f4\u70ba 'A'\u3002", "Database: B"),
+        *(("USE A", "use [B];"), ("DB: A", "Current db: B")),
+        ("db_name\n-------\nA\n\n(1 rows affected)\n", "database\n--------\nB\n(1 row affected)"),
     ]
     for before, between in forms:
         export = read(tmp_path, "services.out", f"{before}\n\n{first}\n\n{between}\n{second}")
         rows = [(row["database_name"], row["name"]) for row in export.rows["services"]]
         assert rows == [("A", "//orders"), ("B", "//a b")], before
         assert export.rejected == []
+    several = f"db_name\n-------\nA\nB\n\n{first}\n\ndb_name\n-------\nA\nB\n\n{second}"
+    assert names(read(tmp_path, "services.out", several)) == []
     table = "name,service_id\n{},1\n"
     two = f"Database: A\n{table.format('//a')}\nDatabase: B\n{table.format('//b')}"
     export = read(tmp_path, "services.csv", two)
