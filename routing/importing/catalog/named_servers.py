@@ -112,13 +112,14 @@ Title = tuple[str, frozenset[str]]
 ServerMarks = Mapping[str, frozenset[str]]
 """The lines that name a server: the words of the last one of each kind."""
 _ANNOUNCED, HEADING, CAPTION = ":", "#", ""
-_LABEL, _SENTENCE, _INTRODUCTION, _DATABASE = " :", ".", ".:", "database"
+_LABEL, _SENTENCE, _INTRODUCTION, _DATABASE, _CELL = " :", ".", ".:", "database", "cell"
 _NAMES = (HEADING, CAPTION, _LABEL)
 TITLES = (*_NAMES, _DATABASE)
 """The kinds of titles that consist of a name."""
 # A title such as Database Shop, which may also be one of database mirroring, or in the sending database.
 _OF_DATABASE = re.compile(
-    rf"(?:\w{{2,20}}ing )?(?:{DATABASE}) (?P<name>[\w.$-]+)|(?:(?:{_BETWEEN.pattern}) ){{0,2}}(?P<part>{_PART}|ziel|quell|sende|empfangs)[ -]?(?:{DATABASE})",
+    rf"(?:\w{{2,20}}ing )?(?:{DATABASE}) (?P<name>[\w.$-]+)"
+    rf"|(?:(?:{_BETWEEN.pattern}) ){{0,2}}(?P<part>{_PART}|ziel|quell|sende|empfangs)[ -]?(?:{DATABASE})",
     re.IGNORECASE,
 )
 
@@ -149,6 +150,11 @@ def _with_names(line: str) -> str:
 def _find_database(title: str) -> ConnectionMark | None:
     match = _OF_DATABASE.fullmatch(_TAGS.sub(" ", title).strip(f"{_AROUND_WORD} "))
     return None if match is None else ConnectionMark(_DATABASE, frozenset([match["name"] or match["part"]]))
+
+
+def title_of_any(line: str) -> Title:
+    """Return a title that is the name of a database or server, as a result without a header has it."""
+    return _CELL, frozenset([line.strip()])
 
 
 def find_caption(line: str) -> ConnectionMark | None:
@@ -256,7 +262,9 @@ def refuse_several(parts: Sequence[tuple[CatalogView, ResultSet]], own: KnownNam
     # Database Routes is rather the subject.
     databases = known.databases.union(word for word in titled if not _is_subject(word))
     titles = [_find_title(of_part, databases) or own.databases for of_part in above]
-    if _have_none_in_common(titles, own.databases):
+    cells = [next((words for kind, words in of_part[::-1] if kind == _CELL), frozenset()) for of_part in above]
+    are_apart = all(cells) and len(set(cells)) > 1
+    if are_apart or _have_none_in_common(titles, own.databases):
         _reject(inside, "database", "databases")
 
 

@@ -81,7 +81,7 @@ class _TextReader:
         self._early: list[tuple[int, str]] = []
         self._is_blank, self._is_first, self._was_error = True, True, False
         self._skipped: int | None = None
-        self._is_above_database = False
+        self._one_header: str | None = None
 
     def read(self, lines: Iterable[TextLine]) -> list[views.ResultSet]:
         line: TextLine | None = None
@@ -135,10 +135,17 @@ class _TextReader:
             self._end_printed()
             return
         self._is_blank = False
-        is_database, self._is_above_database = self._is_above_database, False
-        if is_database and printed.is_remark(self._text(below[1]), may_be_row=False):
-            self._leave(printed.DatabaseMark(text.strip()))
+        if self._table is None and printed.are_dashes(text) and self._layout.form is TextForm.FIXED:
+            # SELECT DB_NAME() has no name above its dashes, as SELECT @@SERVERNAME has none.
+            self._one_header = ""
             return
+        header, self._one_header = self._one_header, None
+        if header is not None and printed.is_remark(self._text(below[1]), may_be_row=False):
+            if views.names_database(header):
+                self._leave(printed.DatabaseMark(text.strip()))
+                return
+            if not header:
+                self._titles.append(named_servers.title_of_any(text))
         has_width = self._table is not None and 1 < self._table.width == len(cells)
         # A status that a tool cut off may end like the name of a connection, and a name may begin like a heading.
         is_fixed = self._table is not None and self._table.fixed is not None
@@ -268,10 +275,10 @@ class _TextReader:
             if fixed is None or (is_inside and not views.NAMES.intersection(fixed.names)):
                 return False
             self._skipped = below[0]
-            is_of_database = views.names_database(fixed.names[0])
-            if len(fixed.names) == 1 and (is_of_database or views.names_server(fixed.names[0])):
+            header = fixed.names[0]
+            if len(fixed.names) == 1 and (views.names_database(header) or views.names_server(header)):
                 # The next line is a name, as of SELECT @@SERVERNAME or DB_NAME().
-                self._table, self._is_above_database = None, is_of_database
+                self._table, self._one_header = None, header
             else:
                 self._open(fixed.names, cells, is_printed=True, fixed=fixed)
             return True

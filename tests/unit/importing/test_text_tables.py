@@ -730,6 +730,12 @@ def test_result_sets_of_several_databases(tmp_path: Path) -> None:
         rows = [(row["database_name"], row["name"]) for row in export.rows["services"]]
         assert rows == [("A", "//orders"), ("B", "//a b")], before
         assert export.rejected == []
+    # One without a name may also be a server or anything else, so two that differ are refused.
+    routes = fixed(("name", "address", "remote_service_name"), [("R", "LOCAL", "//a")], (128, 256, 256))
+    for second_name, count in (("B", 0), ("A", 1)):
+        text = "\n-----\nA\n\n(1 rows affected)\n{}\n\n-----\n{}\n\n(1 rows affected)\n{}"
+        export = read(tmp_path, "x.out", text.format(routes, second_name, first))
+        assert [len(names(export, view)) for view in ("routes", "services")] == [count, count]
     several = f"db_name\n-------\nA\nB\n\n{first}\n\ndb_name\n-------\nA\nB\n\n{second}"
     assert names(read(tmp_path, "services.out", several)) == []
     table = "name,service_id\n{},1\n"
