@@ -13,11 +13,10 @@ from routing.terms import Reason
 
 def remedy_of(stuck: StuckMessage) -> Remedy:
     """Find the remedy for messages with one result."""
-    for reasons, find_remedy in CASES:
-        if stuck.verdict.reason in reasons:
-            remedy = find_remedy(stuck)
-            if remedy is not None:
-                return remedy
+    for find_remedy in _FINDERS[stuck.verdict.reason]:
+        remedy = find_remedy(stuck)
+        if remedy is not None:
+            return remedy
     raise AssertionError(f"no case for {stuck.verdict.reason}")
 
 
@@ -51,3 +50,4 @@ CASES: Sequence[tuple[tuple[Reason, ...], Callable[[StuckMessage], Remedy | None
     ((Reason.LOCAL_SERVICE,), service_remedies.look_at_queue),
     ((Reason.BROKER_DISABLED, *SENDING, Reason.HOP_LIMIT, Reason.DIALOG_EXPIRED), service_remedies.say),
 )
+_FINDERS = {reason: [find_remedy for reasons, find_remedy in CASES if reason in reasons] for reason in Reason}

@@ -237,13 +237,18 @@ def ready(
     risk: str | None = None,
     confidence: Confidence = Confidence.CERTAIN,
     altered: Altered | None = None,
+    is_complete: bool = True,
 ) -> Remedy:
-    """Build a remedy that is ready to run. It has no statement if a name cannot be pasted."""
+    """Build a remedy that is ready to run, or has a comment unless ``is_complete``.
+
+    It has no statement if a name cannot be pasted.
+    """
     database = UNNAMED_DATABASE if place.database is None else place.database
     statement = statements.in_database(database, lines)
     if statement is None:
         return Remedy(place, cause, (*actions, _NOT_PASTED), risk=risk)
-    return Remedy(place, cause, tuple(actions), statement, True, risk, confidence, altered)
+    written = statement if is_complete else statements.as_comment(statement)
+    return Remedy(place, cause, tuple(actions), written, is_complete, risk, confidence, altered)
 
 
 def to_fill_in(
@@ -256,8 +261,9 @@ def to_fill_in(
     altered: Altered | None = None,
 ) -> Remedy:
     """Build a remedy with a commented statement, because a value or choice is missing."""
-    built = ready(place, cause, actions, *lines, risk=risk, confidence=confidence, altered=altered)
-    return built.as_comment()
+    return ready(
+        place, cause, actions, *lines, risk=risk, confidence=confidence, altered=altered, is_complete=False
+    )
 
 
 def correct_route(
@@ -283,8 +289,10 @@ def withhold_refused(server: ServerEvidence, remedy: Remedy) -> Remedy:
     statement = remedy.statement or ""
     limits = ("a Managed Instance", server.is_managed, _NOT_ON_MANAGED), ("Amazon RDS", server.is_rds, _NOT_ON_RDS)
     for kind, is_of_kind, refused in limits:
+        if not is_of_kind(remedy.instance):
+            continue
         words = [word for statement_words, word in refused.items() if statement_words in statement]
-        if is_of_kind(remedy.instance) and words:
+        if words:
             note = f"{named(remedy.instance)} is {kind}, which does not support a statement for it."
             others = [action for action in remedy.actions if not any(word and word in action for word in words)]
             alone = [_ALONE] if refused is _NOT_ON_RDS and "endpoint" in words else []

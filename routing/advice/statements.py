@@ -146,8 +146,9 @@ def new_name(service: str, clause: str | None, names_in_use: Collection[str], *,
     service does not fit into it.
     """
     whole = f"Route to {service}"
-    checksum = f" {crc32((clause or '').encode('utf-8', 'surrogatepass')):08x}"
-    distinguishing = checksum if is_one_of_many or length(whole) > SYSNAME else ""
+    distinguishing = ""
+    if is_one_of_many or length(whole) > SYSNAME:
+        distinguishing = f" {crc32((clause or '').encode('utf-8', 'surrogatepass')):08x}"
     for number in itertools_count(1):
         ending = distinguishing + ("" if number == 1 else f" {number}")
         name = whole[:SYSNAME]

@@ -210,6 +210,10 @@ class CountedRemedy:
     count: int
     is_of_routes: bool = False
 
+    def with_remedy(self, remedy: Remedy) -> CountedRemedy:
+        """Return the same count of another remedy."""
+        return self if remedy is self.remedy else replace(self, remedy=remedy)
+
 
 class StatusAdviser:
     """Answers the statuses of messages of an estate. ``checked`` is only needed for messages without a verdict."""

@@ -355,19 +355,23 @@ class _InstanceMessages:
         alike = *_ADDRESS(row), *_OTHERS(row), *_STATUS(queued), id(dialog)
         case = self._shared.get(alike)
         if case is None:
-            message = message_of(row, self.t)
-            case = self._find_case(queued, message, dialog)
-            if self._is_listed(message) and self._judge.keyed(message, dialog).is_shared(message.t, dialog):
+            case, is_shared = self._find_case(queued, message_of(row, self.t), dialog)
+            if is_shared:
                 self._shared[alike] = case
         return MessageResult(row, queued["conversation_handle"], case)
 
-    def _find_case(self, queued: TableRow, message: RoutedMessage, dialog: DialogFacts) -> MessageCase:
+    def _find_case(
+        self, queued: TableRow, message: RoutedMessage, dialog: DialogFacts
+    ) -> tuple[MessageCase, bool]:
+        """Return the case of a message, and whether all messages with these facts of a dialog share it."""
         if not self._is_listed(message):
             possible = tuple(self._possible.of_message(message, dialog))
-            return self._cases.find(queued, None, (self._unlisted(queued["database_name"]),), possible)
-        verdict = self._judge.verdict(message, dialog)
+            return self._cases.find(queued, None, (self._unlisted(queued["database_name"]),), possible), False
+        keyed = self._judge.keyed(message, dialog)
+        verdict = keyed.verdict(message, dialog, self._judge.requests[self.name])
         gaps = self._gaps_of(verdict)
-        return self._cases.find(queued, None, gaps, (verdict,)) if gaps else self._cases.find(queued, verdict)
+        case = self._cases.find(queued, None, gaps, (verdict,)) if gaps else self._cases.find(queued, verdict)
+        return case, keyed.is_shared(message.t, dialog)
 
     def _is_listed(self, message: RoutedMessage) -> bool:
         """Return True if the database is known. Rows with other faults were rejected earlier."""

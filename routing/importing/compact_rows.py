@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import make_dataclass
 
 from routing.terms import TableRow
 
@@ -13,18 +14,10 @@ def row_maker(names: Iterable[str]) -> Callable[[Iterable[object]], TableRow]:
     The dict is the attribute dict of an object, so it shares its keys with others and has half the size. It is
     still an ordinary dict.
     """
-    names = tuple(names)
-
-    class Row:
-        pass
-
-    first = Row()
-    for name in names:
-        setattr(first, name, None)
+    row_type = make_dataclass("Row", names, repr=False, eq=False)
 
     def make(values: Iterable[object]) -> TableRow:
-        row = Row().__dict__
-        row |= zip(names, values, strict=True)
+        row: TableRow = row_type(*values).__dict__
         return row
 
     return make

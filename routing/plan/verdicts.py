@@ -166,14 +166,15 @@ def requests_on_record(network: EstateNetwork) -> Mapping[str, InstanceRequests]
 
 @dataclass
 class KeyedMessages:
-    """The messages for one service from one place with the same broker instance, or without one.
+    """Messages with one timeline and the same broker instance, or without one.
 
-    ``verdicts`` are cached by interval, pick, and whether no hops remain.
+    ``address`` is the address in the name of their service, if it has one. ``verdicts`` are cached by interval,
+    pick, and whether no hops remain.
     """
 
     timeline: DecisionTimeline
     broker: str | None
-    service: str
+    address: str | None
     verdicts: dict[tuple[int | None, int, bool], Verdict] = field(default_factory=dict)
 
     def decisions(self, t: int) -> tuple[Decision, ...]:
@@ -223,7 +224,7 @@ class KeyedMessages:
 
     def verdict_of(self, decision: Decision, hops_remaining: int | None) -> Verdict:
         """Return the verdict of a decision for these messages, if step 4 does not end it."""
-        return verdict_of(decision, self.broker, hops_remaining, address_in_name(self.service))
+        return verdict_of(decision, self.broker, hops_remaining, self.address)
 
 
 def place_of_pick(decisions: Sized, message: RoutedMessage) -> int:
@@ -245,6 +246,7 @@ class MessageJudge:
         self.requests = requests_on_record(network)
         self._decisions = Planner(is_exact=is_exact, most_keys=most_keys)
         self._keyed: dict[Hashable, KeyedMessages] = {}
+        self._shared: dict[Hashable, KeyedMessages] = {}
 
     @property
     def instances(self) -> Mapping[str, SqlInstance]:
@@ -252,7 +254,7 @@ class MessageJudge:
         return self.network.instances
 
     def keyed(self, message: RoutedMessage, dialog: DialogFacts) -> KeyedMessages:
-        """Return the messages equal to this one, with their decisions."""
+        """Return the messages with the verdicts of this one, whichever services they are for."""
         broker = bound_broker(message, dialog)
         names = message.instance, message.database, message.service, broker, message.is_initiator
         keyed = self._keyed.get(names)
@@ -262,9 +264,17 @@ class MessageJudge:
             named = broker if self._is_exact else named_broker(instance, scope, message.service, broker)
             place = message.database, message.service, named
             key = RoutingKey.of_names(instance, *place, is_initiator=message.is_initiator)
-            keyed = KeyedMessages(self._decisions.timeline(key, instance), broker, message.service)
+            timeline = self._decisions.timeline(key, instance)
+            keyed = self._share(timeline, broker, address_in_name(message.service))
             remember(self._keyed, names, keyed, self._most_keys)
         return keyed
+
+    def _share(self, timeline: DecisionTimeline, broker: str | None, address: str | None) -> KeyedMessages:
+        facts = timeline, broker, address
+        shared = self._shared.get(facts)
+        if shared is None:
+            shared = remember(self._shared, facts, KeyedMessages(*facts), self._most_keys)
+        return shared
 
     def find_openers(self, messages: Iterable[tuple[RoutedMessage, DialogFacts]]) -> None:
         """Find the messages that open a request for a route, among all messages in any order."""

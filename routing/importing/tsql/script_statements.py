@@ -282,7 +282,7 @@ class UnparsedError(RefusalError):
 
 def length(text: str) -> int:
     """Return the length that SQL Server counts, in UTF-16 units."""
-    return len(text.encode("utf-16-le", errors="surrogatepass")) // 2
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", errors="surrogatepass")) // 2
 
 
 def phrase_unknown(variable: UnknownVariable) -> str:

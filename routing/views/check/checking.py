@@ -102,10 +102,10 @@ class LintFindings:
         return self._by_group[id(group)]
 
     def _find_bearing(self, group: MessageGroup) -> Iterator[LintFinding]:
-        numbers = self._at(_own_places(group)) | self._near(group.near_misses)
-        sender = group.first.row.get("from_service_name")
-        names = {group.case.service, sender, *group.brokers} & self._objects
+        numbers = self._at(_own_places(group, _names(group) & self._objects)) | self._near(group.near_misses)
         if group.path is not None:
+            sender = group.first.row.get("from_service_name")
+            names = {group.case.service, sender, *group.brokers} & self._objects
             numbers |= self._on_path(group.path, names)
         numbers |= {number for broker in _brokers(group) for number in self._by_broker.get(broker, ())}
         for finding in (self._findings[number] for number in sorted(numbers)):
@@ -143,10 +143,11 @@ def _is_known(group: MessageGroup) -> bool:
     return group.case.is_failing and not gaps_on(group.path)
 
 
-def _own_places(group: MessageGroup) -> Iterator[_Place]:
+def _own_places(group: MessageGroup, names: Collection[str | None]) -> Iterator[_Place]:
     """Yield instance, database and name of every object that the messages use at their sender."""
-    databases = {None, group.case.database, group.case.scope}
-    yield from ((group.case.instance, database, name) for database, name in product(databases, _names(group)))
+    case = group.case
+    databases = {None, case.database, case.scope}
+    return ((case.instance, database, name) for database, name in product(databases, names))
 
 
 def _places_on(hops: Iterable[PathHop]) -> Iterator[_Place]:
@@ -270,13 +271,15 @@ class Check:
     @cached_property
     def troubles(self) -> Sequence[EstateTrouble]:
         """The troubles other than waiting messages, without those that a group's remedy covers."""
-        remedies = [advice.remedy for message_group in self.groups for advice in message_group.advice]
-        advised = {(remedy.place, remedy.statement or remedy.cause) for remedy in remedies}
-        actions = {action for remedy in remedies for action in remedy.actions}
         facts = RemedyFacts(self.estate.instances, server=self.evidence.server)
         # Without a queue, no status of a message names a broker that is off.
         all_troubles = find_brokers_off(AdviceEstate(facts), in_use_only=self.evidence.has_queue)
         all_troubles += find_troubles(self.evidence.server)
+        if not all_troubles:
+            return []
+        remedies = [advice.remedy for message_group in self.groups for advice in message_group.advice]
+        advised = {(remedy.place, remedy.statement or remedy.cause) for remedy in remedies}
+        actions = {action for remedy in remedies for action in remedy.actions}
         # Advice on messages may already quote the line of the error log that shows a trouble.
         allowed = ((trouble, withhold_refused(self.evidence.server, trouble.remedy)) for trouble in all_troubles)
         return [

@@ -76,7 +76,7 @@ class MessageGroup:
     @property
     def case(self) -> MessageCase:
         """The case of the oldest message. Those of the others differ only in facts that are counted."""
-        return self.first.case
+        return self.results[0].case
 
     @property
     def verdict(self) -> Verdict | None:
@@ -319,5 +319,5 @@ class _Adviser:
         ordered = sorted(results, key=lambda result: result.age_order)
         all_advice = self._statuses.advise(ordered, helped.remedies, has_remedy=bool(helped.remedies))
         server = self._estate.server
-        allowed = [replace(advice, remedy=withhold_refused(server, advice.remedy)) for advice in all_advice]
-        return MessageGroup(ordered, helped.near_misses, tuple(allowed))
+        allowed = tuple(advice.with_remedy(withhold_refused(server, advice.remedy)) for advice in all_advice)
+        return MessageGroup(ordered, helped.near_misses, allowed)

@@ -8,13 +8,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from routing.advice.remedy import Remedy
 from routing.advice.status_advice import CountedRemedy
 from routing.advice.status_meanings import find_numbers
 from routing.advice.transport_remedies import look_for_one_cause
 from routing.cases.background import StatusText, status
 from routing.cases.evidence import ReadLog
+from routing.cases.known_estate import KnowledgeGap
 from routing.cases.message_cases import MessageResult
 from routing.errors import quote
+from routing.groups import group_pairs
 from routing.importing.catalog.cell_values import UnknownTime
 from routing.render.phrases import count_places, named, when, where
 from routing.render.wording import count, format_duration
@@ -29,16 +32,23 @@ from routing.views.check.grouping import STUCK_KINDS, MessageGroup, ProblemKind
 class MessageProblem:
     """Groups of messages with one outcome, one cause and one remedy, the largest first.
 
-    ``headline`` is the outcome with its reason and end, ``why`` a sentence. ``advice`` is about all of them, and
-    ``combined_group`` is all of them as one group.
+    ``headline`` is the outcome with its reason and end. ``combined_group`` is all of them as one group.
     """
 
     kind: ProblemKind
     headline: str
-    why: str
     groups: Sequence[MessageGroup]
-    advice: Sequence[CountedRemedy]
     combined_group: MessageGroup
+
+    @property
+    def why(self) -> str:
+        """A sentence with the cause."""
+        return state_cause(self.combined_group)
+
+    @property
+    def advice(self) -> Sequence[CountedRemedy]:
+        """The remedies for all of them."""
+        return self.combined_group.advice
 
     @property
     def count(self) -> int:
@@ -77,20 +87,29 @@ def state_waiting(result: MessageResult, times: Mapping[str, int]) -> str:
 def find_problems(groups: Iterable[MessageGroup]) -> list[MessageProblem]:
     """Return the problems of groups, in the order of their first groups."""
     groups = list(groups)
-    groups_by_cause: dict[object, list[MessageGroup]] = defaultdict(list)
     failing = _find_common_failures(groups)
-    for group in groups:
-        if failing.get(id(group)) is not None:
-            groups_by_cause[failing[id(group)]].append(group)
-            continue
-        outcome, cause = state_outcome(group), _name_cause(group)
-        remedies = tuple(advice.remedy for advice in group.advice)
-        alone = id(group) if group.kind is ProblemKind.NOTHING else None
-        groups_by_cause[group.kind, outcome, cause, remedies, group.case.gaps, alone].append(group)
+    groups_by_cause = group_pairs((failing.get(id(group)) or _name_problem(group), group) for group in groups)
     return [
-        _make_common_problem(cause, alike) if isinstance(cause, CommonFailure) else _make_problem(alike)
+        _make_common_problem(cause, alike) if isinstance(cause, CommonFailure) else _make_problem(cause, alike)
         for cause, alike in groups_by_cause.items()
     ]
+
+
+class _ProblemName(NamedTuple):
+    """The facts that all groups of a problem share. ``alone`` is the id of a group that is a problem by itself."""
+
+    kind: ProblemKind
+    headline: str
+    cause: object
+    remedies: tuple[Remedy, ...]
+    gaps: tuple[KnowledgeGap, ...]
+    alone: int | None
+
+
+def _name_problem(group: MessageGroup) -> _ProblemName:
+    kind, remedies = group.kind, tuple(advice.remedy for advice in group.advice)
+    alone = id(group) if kind is ProblemKind.NOTHING else None
+    return _ProblemName(kind, state_outcome(group), _name_cause(group), remedies, group.case.gaps, alone)
 
 
 class CommonFailure(NamedTuple):
@@ -108,9 +127,10 @@ def _find_common_failures(groups: Iterable[MessageGroup]) -> dict[int, CommonFai
     """Return the groups, by id, whose connection fails as at many other addresses, and no statement mends it."""
     alike: dict[CommonFailure, list[MessageGroup]] = defaultdict(list)
     for group in groups:
-        is_mended = any(advice.remedy.is_complete for advice in group.advice)
         text = group.trouble
-        if group.kind is ProblemKind.CONNECTION_FAILS and text is not None and not is_mended:
+        if group.kind is not ProblemKind.CONNECTION_FAILS or text is None:
+            continue
+        if not any(advice.remedy.is_complete for advice in group.advice):
             inner = sorted(find_numbers(text.text or "") - {text.number})
             numbers = [str(text.number or "not numbered"), *map(str, inner)]
             alike[CommonFailure(group.case.instance, ", ".join(numbers))].append(group)
@@ -133,13 +153,14 @@ def _make_common_problem(failure: CommonFailure, groups: Sequence[MessageGroup])
     advice = [CountedRemedy(remedy, len(results))]
     whole = replace(groups[0], results=results, advice=advice)
     title = f"connections to {len(addresses)} addresses fail"
-    return MessageProblem(groups[0].kind, title, state_cause(whole), groups, advice, whole)
+    return MessageProblem(groups[0].kind, title, groups, whole)
 
 
-def _make_problem(groups: Sequence[MessageGroup]) -> MessageProblem:
-    advice = _sum_advice(groups)
-    whole = groups[0] if len(groups) == 1 else replace(groups[0], results=_results_of(groups), advice=advice)
-    return MessageProblem(groups[0].kind, state_outcome(groups[0]), state_cause(whole), groups, advice, whole)
+def _make_problem(name: _ProblemName, groups: Sequence[MessageGroup]) -> MessageProblem:
+    whole = groups[0]
+    if len(groups) > 1:
+        whole = replace(whole, results=_results_of(groups), advice=_sum_advice(groups))
+    return MessageProblem(name.kind, name.headline, groups, whole)
 
 
 def _results_of(groups: Iterable[MessageGroup]) -> list[MessageResult]:
@@ -289,7 +310,7 @@ def _state_messages(problems: Sequence[MessageProblem], total: int) -> str:
             pronoun, end = ("it", "ends") if total == 1 else ("they", "end")
         where_to = f"; it is not known where {pronoun} {end}" if unknown else ""
         return f"{all_messages}; nothing is stuck{where_to}."
-    parts = list(_state_parts(problems, total))
+    parts = list(_state_parts(problems, kinds, total))
     if unknown:
         parts.append(f"it is not known where {count(unknown, 'message')} on the way {end}")
     is_decided = all(problem.first.verdict is not None for problem in problems)
@@ -304,8 +325,9 @@ def _count_unknown_ends(problems: Iterable[MessageProblem]) -> int:
     return sum(result.case.end == NOT_KNOWN for group in groups for result in group.results)
 
 
-def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str]:
-    kinds = count_kinds(problems)
+def _state_parts(
+    problems: Sequence[MessageProblem], kinds: Mapping[ProblemKind, int], total: int
+) -> Iterator[str]:
     is_first = True
 
     def share(number: int, noun: str = "message") -> str:
@@ -318,7 +340,7 @@ def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str
     if stuck:
         reasons = sum(problem.kind in STUCK_KINDS for problem in problems)
         verb = "is" if stuck == 1 else "are"
-        yield f"{share(stuck)} {verb} stuck for {count(reasons, 'reason')}{_state_kinds(problems, stuck)}"
+        yield f"{share(stuck)} {verb} stuck for {count(reasons, 'reason')}{_state_kinds(problems, kinds, stuck)}"
     if kinds[ProblemKind.REPORTED]:
         groups = _groups_of(problems, ProblemKind.REPORTED)
         reported = sum(result.case.status_text.text is not None for group in groups for result in group.results)
@@ -334,8 +356,7 @@ def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str
         yield f"{share(number)} {'waits' if number == 1 else 'wait'} for the next attempt of SQL Server"
 
 
-def _state_kinds(problems: Sequence[MessageProblem], stuck: int) -> str:
-    kinds = count_kinds(problems)
+def _state_kinds(problems: Sequence[MessageProblem], kinds: Mapping[ProblemKind, int], stuck: int) -> str:
     dropped, failing = kinds[ProblemKind.DROPPED], kinds[ProblemKind.CONNECTION_FAILS]
     parts = []
     if dropped:
