@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from itertools import count as itertools_count
 from zlib import crc32
 
@@ -20,6 +21,7 @@ from routing.rules.text import collated
 
 SYSNAME, LONGEST_TEXT = 128, 256
 """Length limits in UTF-16 units: object names and broker instances, then service names and addresses."""
+_MANY_NAMES = 10_000
 # What tools read before the server does: sqlcmd's variables, placeholders of migration tools, and places of a
 # template that are to be filled in. A replacement character stands where an encoding could not be read: the real
 # name is another. And `*/` would end a comment that somebody puts around the statement.
@@ -39,6 +41,7 @@ def can_be_pasted(text: str | None, longest: int) -> bool:
     )
 
 
+@lru_cache(maxsize=_MANY_NAMES)
 def identifier(name: str | None) -> str | None:
     """Return a name in brackets."""
     if name is None or name == UNNAMED_DATABASE or not can_be_pasted(name, SYSNAME):
@@ -136,7 +139,7 @@ def in_database(database: str, lines: Iterable[str | None]) -> str | None:
 
 def as_comment(text: str | None) -> str | None:
     """Return a statement with every line as a comment, because it needs a value first."""
-    return None if text is None else "\n".join(f"-- {line}" for line in text.split("\n"))
+    return None if text is None else "-- " + text.replace("\n", "\n-- ")
 
 
 def new_name(service: str, clause: str | None, names_in_use: Collection[str], *, is_one_of_many: bool) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property, partial
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,6 +58,7 @@ VIEW_OF: dict[type[ScriptStatement], str] = {
 _OF_A_DATABASE = ("routes", "services")
 # One row represents the whole view for all other views.
 _NAMED = (*_OF_A_DATABASE, "databases")
+_INSTANCE = itemgetter("instance_name")
 Spot = tuple[str, "int | None"]
 """A file, and the line of a script's statement."""
 
@@ -359,7 +361,13 @@ def _of_exports(
         endpoints={row["instance_name"] for row in endpoints if is_endpoint(row)},
     )
     log = ReadLog(
-        rows_of=Counter((view, row["instance_name"]) for view, rows in export.rows.items() for row in rows),
+        rows_of=Counter(
+            {
+                (view, instance): count
+                for view, rows in export.rows.items()
+                for instance, count in Counter(map(_INSTANCE, rows)).items()
+            }
+        ),
         rows_read=export.rows_read,
         rows_rejected=covered.rejected_of,
         rows_left_out=export.left_out,

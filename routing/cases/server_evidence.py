@@ -30,6 +30,7 @@ MANAGED_INSTANCE = 8
 """The engine edition of Azure SQL Managed Instance."""
 _WITHOUT_BROKER = (5, 6, 11)
 """The engine editions of Azure SQL Database and Azure Synapse."""
+_WAITING = itemgetter("instance_name", "database_name", "to_service_name", "from_service_name")
 _KEPT = (
     *("databases", "routes", "service_broker_endpoints", "tcp_endpoints", "services"),
     *server_facts.TELLS,
@@ -531,11 +532,8 @@ def collect_evidence(
     ``dialogs`` and ``counts`` are the rows of the tables ``dialogs`` and ``endpoint_counts``.
     """
     rows_by_view = {view: [row for row in rows[view] if MARKER not in row] for view in _KEPT if view in rows}
-    waiting = Counter(
-        WaitingKey(row["instance_name"], row["database_name"], row["to_service_name"], row["from_service_name"])
-        for row in rows.get("transmission_queue", ())
-        if MARKER not in row
-    )
+    queued = [row for row in rows.get("transmission_queue", ()) if MARKER not in row]
+    waiting = Counter({WaitingKey(*key): number for key, number in Counter(map(_WAITING, queued)).items()})
     counted = [server_facts.EndpointCount.of_row(row) for row in counts]
     queues = tuple(list_queues(rows_by_view, units))
     return ServerEvidence(rows_by_view, units, counted, dialogs, waiting, queues)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from routing.errors import InputError
 from routing.importing.catalog import conversation_rows
 from routing.importing.catalog.replicas import leave_copies_out
-from routing.importing.catalog.typed_rows import MARKER, CatalogExport, keep_latest
+from routing.importing.catalog.typed_rows import MARKER, CatalogExport, find_places, keep_latest
 from routing.importing.covered_rows import ON, CoveredRows, Unit, unit_of
 from routing.importing.spelling import NameSpelling
 from routing.importing.tsql.script_statements import RefusalError, RouteOptions, check_options
@@ -101,7 +101,7 @@ def cover(
         del export.rows[view]
     for view, rows in export.rows.items():
         units = covered.units.setdefault(view, {})
-        units.update((unit_of(row), row["exported_at"]) for row in rows)
+        units.update({(instance, database): at for instance, database, at in find_places(rows)})
         export.rows[view] = [row for row in rows if MARKER not in row]
     _add_distinct(
         covered, "databases", "databases", export.rows.get("databases", ()), "the database appears twice"

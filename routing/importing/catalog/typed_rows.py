@@ -413,16 +413,13 @@ def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns,
     cells.clear()
     make_row = row_maker((*reader.names, "place"))
     locations = (f"{part.file}, row {number}" for number in numbers)
-    count = len(rows)
-    for index, values in enumerate(zip(*values_by_column, locations, strict=True)):
-        if index not in odd_rows:
-            rows.append(make_row(values))
-            continue
-        row = _read_odd_row(export, reader, *odd_rows[index], str(values[-1]))
-        if row is not None:
-            rows.append(row)
-            count += MARKER in row
-    export.rows_read[view.name] += len(rows) - count
+    made: list[TableRow | None] = list(map(make_row, zip(*values_by_column, locations, strict=True)))
+    for place, (odd_cells, fault) in sorted(odd_rows.items()):
+        location = f"{part.file}, row {numbers[place]}"
+        made[place] = _read_odd_row(export, reader, odd_cells, fault, location)
+    read = [row for row in made if row is not None]
+    rows += read
+    export.rows_read[view.name] += sum(MARKER not in row for row in read)
     reader_notes = [f"sys.{view.name}: {sentence}" for sentence in reader.notes_by_topic.values()]
     export.notes += [sentence for sentence in reader_notes if sentence not in export.notes]
 
@@ -481,9 +478,10 @@ def _marker(row: TableRow, place: str) -> TableRow:
 def keep_latest(export: CatalogExport) -> None:
     """Keep the newest export of each view, instance and database; earlier ones are counted and left out."""
     for view, rows in export.rows.items():
-        newest = _newest(rows)
-        if len({row["exported_at"] for row in rows}) <= 1:
+        places = find_places(rows)
+        if len({at for _, _, at in places}) <= 1:
             continue
+        newest = _newest(places)
         earlier = [row for row in rows if row["exported_at"] != newest[unit_of(row)] and MARKER not in row]
         if earlier:
             export.left_out[view] += len(earlier)
@@ -507,11 +505,14 @@ def unit_of(row: TableRow) -> tuple[str, str | None]:
     return row["instance_name"].casefold(), None if database is None else database.casefold()
 
 
-def _newest(rows: Iterable[TableRow]) -> dict[tuple[str, str | None], datetime]:
+def find_places(rows: Iterable[TableRow]) -> Collection[tuple[str, str | None, datetime]]:
+    """Return the different instances, databases and export times of rows, in the order of the rows."""
+    return dict.fromkeys((row["instance_name"], row.get("database_name"), row["exported_at"]) for row in rows)
+
+
+def _newest(places: Iterable[tuple[str, str | None, datetime]]) -> dict[tuple[str, str | None], datetime]:
     newest: dict[tuple[str, str | None], datetime] = {}
-    for instance, database, exported_at in {
-        (row["instance_name"], row.get("database_name"), row["exported_at"]) for row in rows
-    }:
+    for instance, database, exported_at in places:
         unit = unit_of({"instance_name": instance, "database_name": database})
         newest[unit] = max(newest.get(unit, exported_at), exported_at)
     return newest

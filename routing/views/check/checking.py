@@ -105,7 +105,7 @@ class LintFindings:
         numbers = self._at(_own_places(group, _names(group) & self._objects)) | self._near(group.near_misses)
         if group.path is not None:
             sender = group.first.row.get("from_service_name")
-            names = {group.case.service, sender, *group.brokers} & self._objects
+            names = {group.case.service, sender, *group.broker_instances} & self._objects
             numbers |= self._on_path(group.path, names)
         numbers |= {number for broker in _brokers(group) for number in self._by_broker.get(broker, ())}
         for finding in (self._findings[number] for number in sorted(numbers)):
@@ -176,13 +176,13 @@ def _brokers(group: MessageGroup) -> set[str]:
     return_paths = () if group.path is None else group.path.return_paths
     verdicts = (hop.verdict for possible_path in return_paths for hop in possible_path.hop_path.hops)
     ids = (None if verdict is None else verdict.broker_instance for verdict in verdicts)
-    return {broker for broker in (*group.brokers, *ids) if broker is not None}
+    return {broker for broker in (*group.broker_instances, *ids) if broker is not None}
 
 
 def _names(group: MessageGroup) -> set[str | None]:
     """Return the names that these messages use. None is the whole database or instance."""
     case, verdict = group.case, group.verdict
-    names = {None, case.service, case.database, *group.brokers}
+    names = {None, case.service, case.database, *group.broker_instances}
     if verdict is not None:
         names |= {verdict.route_name, verdict.address, verdict.rerouted_from, verdict.destination_database}
         if verdict.reason is Reason.ROUTE_REQUESTED:

@@ -106,6 +106,11 @@ class MessageGroup:
         return counts
 
     @cached_property
+    def broker_instances(self) -> frozenset[str | None]:
+        """The broker instances that messages are bound to, with None for unbound ones."""
+        return frozenset(None if case.verdict is None else case.verdict.broker_instance for case in self._cases)
+
+    @property
     def brokers(self) -> Counter[str | None]:
         """The number of messages bound to each broker instance, unbound ones first."""
         counts = self._count(lambda case: None if case.verdict is None else case.verdict.broker_instance)
@@ -233,9 +238,10 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
     )
     adviser = _Adviser(estate, AdviceEstate(facts_of_estate))
     numbers = _PathNumbers()
-    results_by_facts: dict[tuple[_Facts, _NearMissesAndRemedies], list[MessageResult]] = defaultdict(list)
+    facts_numbers: dict[_Facts, int] = {}
+    results_by_facts: dict[tuple[int, _NearMissesAndRemedies], list[MessageResult]] = defaultdict(list)
     for case, case_results in group_pairs((result.case, result) for result in all_results).items():
-        facts = _facts_of(case, numbers.find(case.path))
+        facts = facts_numbers.setdefault(_facts_of(case, numbers.find(case.path)), len(facts_numbers))
         results_by_facts[facts, adviser.help_for(case, facts)] += case_results
     groups = [adviser.make(shared_results, helped) for (_, helped), shared_results in results_by_facts.items()]
     return sorted(groups, key=_order_of)
@@ -253,8 +259,11 @@ class _Adviser:
         self._known: dict[tuple[object, ...], _NearMissesAndRemedies] = {}
         self._about_routes: dict[tuple[KnowledgeGap, ...], bool] = {}
 
-    def help_for(self, case: MessageCase, facts: _Facts) -> _NearMissesAndRemedies:
-        """Find near misses and remedies for a case, at its own instance or on its path."""
+    def help_for(self, case: MessageCase, facts: int) -> _NearMissesAndRemedies:
+        """Find near misses and remedies for a case, at its own instance or on its path.
+
+        ``facts`` is the number of its `_facts_of`.
+        """
         verdict = case.verdict
         if verdict is None:
             return self._help_in_common(case, facts)
@@ -272,7 +281,7 @@ class _Adviser:
         stuck = self._estate.describe_stuck(case, verdict)
         return _NearMissesAndRemedies(_shared(stuck.near_misses), (remedy_of(stuck),))
 
-    def _help_in_common(self, case: MessageCase, facts: _Facts) -> _NearMissesAndRemedies:
+    def _help_in_common(self, case: MessageCase, facts: int) -> _NearMissesAndRemedies:
         """Find the near misses and remedies that all possible verdicts of a case have in common.
 
         There are no common ones if SQL Server contradicts all of these verdicts, since then more is unknown than
