@@ -31,7 +31,7 @@ ON_ITS_WAY = {Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED}
 PLAIN = "AaBb19 .,:;-_#@!?&%+=*(){}[]'\"`~^|\\/$<>é字"
 # Names as people and machines write them, with all that closes a name or a text; no placeholders of tools.
 PASTED = st.text(st.sampled_from(PLAIN), min_size=1, max_size=40).filter(
-    lambda name: re.search(r"[$#{]\{|[<{%@$]\s*\w|<%|__|\[\[|\(\(|([~!|^*#])\w+\1", name) is None
+    lambda name: re.search(r"[$#{]\{|[<{%@$]\s*\w|<%|<#=|__|\[\[|\(\(|([~!|^*#])\w+\1", name) is None
 )
 BREAKING = [
     "a]; DROP ROUTE [b",
