@@ -237,18 +237,13 @@ def ready(
     risk: str | None = None,
     confidence: Confidence = Confidence.CERTAIN,
     altered: Altered | None = None,
-    is_complete: bool = True,
 ) -> Remedy:
-    """Build a remedy that is ready to run, or has a comment unless ``is_complete``.
-
-    It has no statement if a name cannot be pasted.
-    """
+    """Build a remedy that is ready to run. It has no statement if a name cannot be pasted."""
     database = UNNAMED_DATABASE if place.database is None else place.database
     statement = statements.in_database(database, lines)
     if statement is None:
         return Remedy(place, cause, (*actions, _NOT_PASTED), risk=risk)
-    written = statement if is_complete else statements.as_comment(statement)
-    return Remedy(place, cause, tuple(actions), written, is_complete, risk, confidence, altered)
+    return Remedy(place, cause, tuple(actions), statement, True, risk, confidence, altered)
 
 
 def to_fill_in(
@@ -261,9 +256,8 @@ def to_fill_in(
     altered: Altered | None = None,
 ) -> Remedy:
     """Build a remedy with a commented statement, because a value or choice is missing."""
-    return ready(
-        place, cause, actions, *lines, risk=risk, confidence=confidence, altered=altered, is_complete=False
-    )
+    built = ready(place, cause, actions, *lines, risk=risk, confidence=confidence, altered=altered)
+    return built.as_comment()
 
 
 def correct_route(

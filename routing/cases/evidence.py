@@ -202,11 +202,11 @@ class ReadLog:
 class FileEvidence:
     """The rows of files, their views, and the notes made while reading them.
 
-    ``rows`` are by table, as `import` would write them. ``queue`` has the rows of queues, each in the place of its
-    message, and ``without_endpoint`` those whose conversation endpoint was not exported. ``spots`` has the place
-    of each definition, and ``problems`` those of scripts with their instances. ``of_scripts`` has the instance and
-    database for scripts that name none. ``server`` has the exported facts other than routing. ``has_queue`` is
-    True if a transmission queue was exported.
+    ``rows`` are by table, as `import` would write them. ``queue`` has the row of a queue for each
+    message, in the same order, and ``without_endpoint`` has those without an exported conversation endpoint.
+    ``spots`` has the place of each definition, and ``problems`` those of scripts with their instances.
+    ``of_scripts`` has the instance and database for scripts that name none. ``server`` has the exported facts
+    other than routing. ``has_queue`` is True if a transmission queue was exported.
     """
 
     rows: Mapping[str, Sequence[TableRow]]

@@ -94,7 +94,7 @@ class PossibleVerdicts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageCase:
-    """The shared result of messages with the same sender, service, decision, path and status, as one object.
+    """The result that messages with the same sender, service, decision, path and status share.
 
     ``verdict`` is None if ``gaps`` or an unknown dialog leave it open, and ``possible`` has the possible verdicts.
     ``path`` is the path from their instance, or None if they stay. ``status_text`` is the status of SQL Server.

@@ -54,7 +54,7 @@ class ScriptFiles:
 
 
 def find_files(paths: Sequence[str]) -> tuple[list[str], ScriptFiles]:
-    """Find possible exports, and scripts (``.sql``, ``.sqlproj``), among paths and in folders at any depth.
+    """Find possible exports and scripts (``.sql``, ``.sqlproj``) among paths, and in folders at any depth.
 
     Reading the exports notes the skipped files of folders. Raises InputError for a URI, or a folder with too many
     files.
@@ -197,11 +197,11 @@ def read_scripts(
 ) -> Iterator[tuple[str, ReadScript]]:
     """Yield scripts with their instances, in the order of the files. A script for several instances is split.
 
-    A batch belongs to the first instance that exists: of its ``:connect``, of ``instance``, of a folder with the
-    name of one in ``known_instances``, or of ``--instance``. Times are as in `read_file`. ``notes`` gets the
-    skipped files of folders, and servers with almost known names. ``unread`` gets those of them that hold more
-    than comments, and those of folders of which no script is read. Folders may have names of ``databases``. Raises
-    InputError if a script has no instance, or if a named file is not a script.
+    A batch belongs to the instance of its ``:connect``. Without one, that is ``instance``, else a folder's name in
+    ``known_instances``, else ``--instance``. Times are as in `read_file`. ``notes`` gets the skipped files of
+    folders, and servers with almost known names. ``unread`` gets those of them that hold more than comments, and
+    those of folders of which no script is read. Folders may have names of ``databases``. Raises InputError if a
+    script has no instance, or if a named file is not a script.
     """
     unread_scripts = [] if unread is None else unread
 

@@ -1,4 +1,4 @@
-"""Collect exports other than routing, such as endpoints, queues, certificates and permissions.
+"""Collect the exports that routing does not need, such as endpoints, queues, certificates and permissions.
 
 Every view and every column is optional. Missing exports are None, or missing from a list.
 """
@@ -355,11 +355,11 @@ class ServerEvidence:
 
     @property
     def logging_instances(self) -> Collection[str]:
-        """The instances whose error log was exported."""
+        """The instances with an exported error log."""
         return dict.fromkeys(row["instance_name"] for row in self.rows.get("error_log", ())).keys()
 
     def dropped(self, instance: str, conversations: Collection[str]) -> Sequence[server_facts.DroppedMessage]:
-        """Return the messages of conversations, by folded ids, that an instance threw away, by its events."""
+        """Return the messages that an instance discarded according to its events. Conversation ids are folded."""
         return [
             drop for drop in self._dropped.get(instance, ()) if text.fold(drop.conversation_id) in conversations
         ]

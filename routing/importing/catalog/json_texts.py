@@ -34,7 +34,7 @@ _COLLECTION = frozenset(["value", "Count"])
 
 
 class ClashingObject(str):
-    """Stands for an object with several values of one key, which it says."""
+    """Replaces an object with several values of one key. Its text names the key."""
 
 
 def _as_row(pairs: list[tuple[str, object]]) -> dict[str, object] | ClashingObject:
@@ -170,7 +170,7 @@ def _nested_names(cells: tuple[object, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _by_lines(rows: JsonRows, lines: Lines) -> JsonRows:
-    """Read one value a line; a line that is not JSON counts as a value that is not an object."""
+    """Read one value from each line. A line that is not JSON counts as a value that is not an object."""
     for start in range(0, len(lines), _AT_ONCE):
         chunk = lines[start : start + _AT_ONCE]
         rows.add([number for number, _ in chunk], _values_of([line for _, line in chunk]))
@@ -178,7 +178,7 @@ def _by_lines(rows: JsonRows, lines: Lines) -> JsonRows:
 
 
 def _values_of(lines: Sequence[str]) -> list[object]:
-    """Return the value that each line is, None where it is none. Reading many as one array takes half the time."""
+    """Return the value of each line, or None if it is not JSON. Reading many as one array takes half the time."""
     text, count = f",{_MARKED},".join(lines), len(lines)
     try:
         values = _OF_LINES.decode(f"[{text}]") if text.count(_MARKED) == count - 1 else []
@@ -190,7 +190,7 @@ def _values_of(lines: Sequence[str]) -> list[object]:
 
 
 def _whole(rows: JsonRows, text: str | None) -> JsonRows | None:
-    """Read all consecutive values, with or without commas; None where something else does.
+    """Read all consecutive values, with or without commas. Return None if there is anything else.
 
     The values in an array count each by itself, and so do the rows of ``FOR JSON …, ROOT('name')``.
     """
@@ -210,7 +210,7 @@ def _whole(rows: JsonRows, text: str | None) -> JsonRows | None:
 
 
 def value_of(line: str) -> object:
-    """Return the value that a line is; None where it is none."""
+    """Return the value of a line, or None if it is not JSON."""
     line = line.strip(" \t\r\n")
     try:
         value, end = _DECODER.raw_decode(line)
@@ -220,7 +220,7 @@ def value_of(line: str) -> object:
 
 
 def unwrapped(value: object) -> list[object] | None:
-    """Return the rows of ``FOR JSON …, ROOT('name')`` or of a collection of PowerShell; None for anything else."""
+    """Return the rows of ``FOR JSON …, ROOT('name')`` or of a collection of PowerShell, or None."""
     if not isinstance(value, dict) or not (len(value) == 1 or value.keys() == _COLLECTION):
         return None
     rows = next(iter(value.values())) if len(value) == 1 else value["value"]

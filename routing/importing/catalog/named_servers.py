@@ -125,7 +125,7 @@ _OF_DATABASE = re.compile(
 
 
 def find_connection(line: str) -> ConnectionMark | None:
-    """Return what identifies the connection that a line announces, or the server that it names, else None."""
+    """Return the connection that a line announces, or the server that it names, or None."""
     text = line.strip()
     named = _NAMED_SERVER.fullmatch(text)
     if named is None or not names_server(named["label"].lower()):
@@ -139,11 +139,12 @@ def find_connection(line: str) -> ConnectionMark | None:
         return ConnectionMark(_ANNOUNCED, frozenset(words))
     if not is_title(text):
         return None
-    names = _names_in(_with_names(text), is_heading=True)
+    names = _names_in(_name_counted(text), is_heading=True)
     return _find_database(text) or (ConnectionMark(HEADING, names) if names else None)
 
 
-def _with_names(line: str) -> str:
+def _name_counted(line: str) -> str:
+    """Write servers that are only counted as one word in capitals, as in SERVER-A."""
     return _COUNTED.sub(lambda match: match[0].replace(" ", "-").upper(), line)
 
 
@@ -152,8 +153,8 @@ def _find_database(title: str) -> ConnectionMark | None:
     return None if match is None else ConnectionMark(_DATABASE, frozenset([match["name"] or match["part"]]))
 
 
-def title_of_any(line: str) -> Title:
-    """Return a title that is the name of a database or server, as a result without a header has it."""
+def title_of_cell(line: str) -> Title:
+    """Return the only cell of a result set without a header as a title. It may name a database or a server."""
     return _CELL, frozenset([line.strip()])
 
 
@@ -166,7 +167,7 @@ def find_caption(line: str) -> ConnectionMark | None:
         return None
     if (database := _find_database(line)) is not None:
         return database
-    line = _with_names(line)
+    line = _name_counted(line)
     names, is_introduction = _names_in(line, is_heading=False), line.rstrip().endswith(":")
     if names:
         return ConnectionMark(_LABEL if is_introduction else CAPTION, names)
@@ -181,7 +182,7 @@ def find_caption(line: str) -> ConnectionMark | None:
 
 
 def _names_in(title: str, *, is_heading: bool) -> frozenset[str]:
-    """Return the server that a title consists of or links to its subject; a heading may have the database too."""
+    """Return the server that a title consists of or links to its subject. A heading may also have the database."""
     written = [word.strip(_AROUND_WORD) for word in _TAGS.sub(" ", title).strip(f"{_AROUND_WORD} ").split()]
     words = list(map(str.casefold, written))
     names = [
@@ -208,7 +209,7 @@ def connect(marks: ServerMarks, mark: ConnectionMark) -> ServerMarks:
 
 
 def find_server(marks: ServerMarks) -> str | None:
-    """Return the one server that labels name, in lower case; MSSQLSERVER is any default instance."""
+    """Return the one server that labels name, in lower case. MSSQLSERVER is any default instance."""
     labels = {word for kind, words in marks.items() if kind != _ANNOUNCED for word in words}
     names = sorted(labels - {"mssqlserver"})
     return names[0] if len(names) == 1 else None

@@ -112,14 +112,14 @@ def is_title(text: str) -> bool:
 
 
 def find_count(line: str) -> int | None:
-    """Return the number of rows that a line counts below a result set; None where it counts none for certain."""
+    """Return the number of rows that a line below a result set counts, or None if it is not certain."""
     text = _message(line)
     numbers = _NUMBER.findall(text) if _COUNT.fullmatch(text) and _COUNTED.search(text) else []
     return int("".join(filter(str.isdigit, numbers[0]))) if len(numbers) == 1 else None
 
 
 def find_error(line: str) -> str | None:
-    """Return the number of the error that a line names, in any language; None where it names none."""
+    """Return the number of the error that a line names in any language, or None."""
     match = _ERROR.match(_message(line))
     if match is not None:
         return match.group(1)
@@ -145,7 +145,7 @@ NO_DATABASE = DatabaseMark(None)
 
 
 def find_database(line: str) -> DatabaseMark | None:
-    """Return the database that a line names as the one in use; None where it names none."""
+    """Return the database that a line names as the one in use, or None."""
     text = line.strip()
     match = _CONTEXT.fullmatch(text)
     if match is not None:
@@ -223,7 +223,7 @@ class FixedColumns:
 
 
 def find_columns(line: str, below: str, file: str) -> FixedColumns | None:
-    """Return the columns that a line and the dashes below it name; None where they are none.
+    """Return the columns of a header line and the dashes below it, or None for other lines.
 
     Raises InputError where a name fills its column and begins a known one: values may be cut off as well.
     """

@@ -48,9 +48,10 @@ def read_text(path: FilePlace) -> DecodedScript:
     """
     try:
         decoded = decode(path.read_bytes(), KEEP)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise UnopenedFileError.of_file(str(path), why or "the system says no more") from error
+    except OSError as error:
+        raise UnopenedFileError.of_file(str(path), error.strerror or "the system says no more") from error
+    except ValueError as error:
+        raise UnopenedFileError.of_file(str(path), str(error)) from error
     if not is_text(decoded):
         raise OtherFileError.of_file(str(path), "it is not text")
     foreign_text = find_foreign_text(decoded.text)
@@ -167,7 +168,7 @@ def read_sources(sources: Sequence[str], view: str | None, reach: Reach = on_thi
 
 
 def find_result_sets(sources: Sequence[str], skipped: Collection[str] = ()) -> SourcesRead:
-    """Read the result sets of folders that may hold none; ``skipped`` are file suffixes to leave out."""
+    """Read the result sets of folders that may hold none. ``skipped`` are file suffixes to leave out."""
     return _find_in([on_this_disk(source) for source in sources], skipped=skipped)
 
 
@@ -239,24 +240,23 @@ def _read_one_of_many(path: FilePlace, done: SourcesRead, *, is_lenient: bool) -
 
 
 def _find_lack(path: FilePlace) -> tuple[str, str] | tuple[None, None]:
-    """Return why a file is not an export of a view, and the view; None if it is nearly of none.
+    """Return why a file is not an export of the view that it resembles most, and this view, or None for both.
 
     The columns of a text count before its name.
     """
     if path.suffix.lower() in _PARQUET:
         return None, None
-    text = read_text(path).text.lower()
-    is_of_lines = path.suffix.lower() in _TEXT
-    lines = [line[:_LONGEST_HEADER] for line in lines_of(text)[:_HEADS]] if is_of_lines else []
-    for names in chain.from_iterable(map(_possible_cells, lines)):
-        lack = views.find_lack(names)
-        if lack is not None:
-            return lack
-    view = views.find_view_by_columns([word[1] for word in map(_FIRST_WORD, lines) if word])
-    if view is not None:
-        why = f"each cell of sys.{view.name} is on a line of its own: export it with {views.query_of(view)}"
-        return why, view.name
-    return views.find_lack_by_name(path.stem, re.findall(r"\w+", text)) or (None, None)
+    if path.suffix.lower() in _TEXT:
+        lines = [line[:_LONGEST_HEADER].lower() for line in lines_of(read_text(path).text)[:_HEADS]]
+        for names in chain.from_iterable(map(_possible_cells, lines)):
+            lack = views.find_lack(names)
+            if lack is not None:
+                return lack
+        view = views.find_view_by_columns([word[1] for word in map(_FIRST_WORD, lines) if word])
+        if view is not None:
+            why = f"each cell of sys.{view.name} is on a line of its own: export it with {views.query_of(view)}"
+            return why, view.name
+    return views.find_lack_by_name(path.stem, lambda: read_text(path).text) or (None, None)
 
 
 def _possible_cells(line: str) -> Iterator[list[str]]:
@@ -474,7 +474,7 @@ def _refuse_other_columns(file: str, rows: ResultSet, view: CatalogView, text: s
 
 
 def _view_of(rows: ResultSet, named: CatalogView | None, *, is_alone: bool) -> CatalogView | None:
-    """Return the view of a result set; ``named`` is the view in the file's name, which applies to a single set.
+    """Return the view of a result set. ``named`` is the view in the file's name, which applies to a single set.
 
     The columns decide if they lack a required column of the named view and fit another view.
     """

@@ -145,7 +145,7 @@ class _TextReader:
                 self._leave(printed.DatabaseMark(text.strip()))
                 return
             if not header:
-                self._titles.append(named_servers.title_of_any(text))
+                self._titles.append(named_servers.title_of_cell(text))
         has_width = self._table is not None and 1 < self._table.width == len(cells)
         # A status that a tool cut off may end like the name of a connection, and a name may begin like a heading.
         is_fixed = self._table is not None and self._table.fixed is not None
@@ -191,7 +191,7 @@ class _TextReader:
         self._divided, self._table = self._table or self._divided, None
 
     def _end_printed(self) -> None:
-        """End a table that a tool has printed; a spreadsheet may have blank lines between its rows."""
+        """End a table that a tool has printed. A spreadsheet may have blank lines between its rows."""
         if self._table is not None and self._table.is_printed:
             self._table = None
 
@@ -300,7 +300,7 @@ class _TextReader:
         return True
 
     def _dashes(self, cells: Sequence[str], width: int) -> bool:
-        """Return True if cells are the dashes below a header; psql has a cross between them."""
+        """Return True if cells are the dashes below a header. psql has a cross between them."""
         if len(cells) == 1 < width and cells[0].count("+") == width - 1:
             cells = cells[0].split("+")
         texts = [text_lines.cell_text(cell) for cell in cells]
@@ -520,7 +520,7 @@ def read_error_log(text: str) -> views.ResultSet | None:
 
 
 def _doubt_statuses(result_set: views.ResultSet, above_fragments: Collection[int]) -> None:
-    """Reject the rows above lines that are no rows, whose statuses may go on there."""
+    """Reject rows with a status that may continue in the line below, which is not a row."""
     if not above_fragments or _STATUS not in result_set.columns:
         return
     statuses = result_set.rows.column(_STATUS)

@@ -1,4 +1,4 @@
-"""Convert exports to typed rows by view, and note rejected rows. Nothing is written here."""
+"""Convert exports to typed rows by view, and note rejected rows."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ _NO_VALUE = re.compile(
 
 
 def _check_text(value: object, column: ViewColumn) -> None:
-    """Raise ValueError for a text that is not a name, but what a tool made of it."""
+    """Raise ValueError for a text that a tool wrote in place of a name."""
     if not isinstance(value, str) or column.longest is None:
         return
     if not column.required and len(value) < _LONGEST_WORD and _NO_VALUE(value.strip()):
@@ -413,13 +413,13 @@ def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns,
     cells.clear()
     make_row = row_maker((*reader.names, "place"))
     locations = (f"{part.file}, row {number}" for number in numbers)
-    made: list[TableRow | None] = list(map(make_row, zip(*values_by_column, locations, strict=True)))
+    rows_or_none: list[TableRow | None] = list(map(make_row, zip(*values_by_column, locations, strict=True)))
     for place, (odd_cells, fault) in sorted(odd_rows.items()):
         location = f"{part.file}, row {numbers[place]}"
-        made[place] = _read_odd_row(export, reader, odd_cells, fault, location)
-    read = [row for row in made if row is not None]
-    rows += read
-    export.rows_read[view.name] += sum(MARKER not in row for row in read)
+        rows_or_none[place] = _read_odd_row(export, reader, odd_cells, fault, location)
+    valid_rows = [row for row in rows_or_none if row is not None]
+    rows += valid_rows
+    export.rows_read[view.name] += sum(MARKER not in row for row in valid_rows)
     reader_notes = [f"sys.{view.name}: {sentence}" for sentence in reader.notes_by_topic.values()]
     export.notes += [sentence for sentence in reader_notes if sentence not in export.notes]
 
@@ -464,7 +464,10 @@ def _check_columns(export: CatalogExport, part: FoundResultSet, columns: set[str
 
 
 def find_lack(part: FoundResultSet) -> str | None:
-    """List required columns of its view that a result set lacks; None for none, or a set without columns."""
+    """Name the required columns of its view that a result set lacks, or return None.
+
+    A set without columns lacks none.
+    """
     columns = part.rows.columns
     needed = [column.name for column in part.view.columns if column.required and column.name not in columns]
     return f"as sys.{part.view.name} it lacks {', '.join(needed)}" if columns and needed else None
@@ -476,7 +479,7 @@ def _marker(row: TableRow, place: str) -> TableRow:
 
 
 def keep_latest(export: CatalogExport) -> None:
-    """Keep the newest export of each view, instance and database; earlier ones are counted and left out."""
+    """Keep the newest export of each view, instance and database. Earlier ones are only counted."""
     for view, rows in export.rows.items():
         places = find_places(rows)
         if len({at for _, _, at in places}) <= 1:
@@ -500,7 +503,7 @@ def _keep_names(rows: Iterable[TableRow], earlier: Iterable[TableRow]) -> None:
 
 
 def unit_of(row: TableRow) -> tuple[str, str | None]:
-    """Return the folded instance and database of a row; the database is None for an instance's own."""
+    """Return the folded instance and database of a row. An object of the instance itself has no database."""
     database = row.get("database_name")
     return row["instance_name"].casefold(), None if database is None else database.casefold()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -386,6 +386,7 @@ _OWN = {
 
 _OF_ALL_ENDPOINTS = frozenset(["endpoint_id", "is_admin_endpoint"])
 _ALSO_OF_ENDPOINTS = _OF_ALL_ENDPOINTS | {"protocol_desc", "type_desc", "state_desc"}
+_WORDS = re.compile(r"\w+").findall
 _HINT_ON_ENDPOINTS = (
     "sys.endpoints has no ports, authentication or forwarding: export sys.service_broker_endpoints and"
     " sys.tcp_endpoints instead, or with sbroute import queries"
@@ -406,9 +407,14 @@ def find_lack(columns: Collection[str]) -> tuple[str, str] | None:
     return _LACK_OF_ENDPOINTS if _OF_ALL_ENDPOINTS.issubset(columns) else None
 
 
-def find_lack_by_name(file_name: str, words: Collection[str]) -> tuple[str, str] | None:
-    """Return what `find_lack` does, for a file with the name of another view and one of its columns, or None."""
-    is_of_endpoints = _fold_view_name(file_name) == "endpoints" and not _ALSO_OF_ENDPOINTS.isdisjoint(words)
+def find_lack_by_name(file_name: str, read: Callable[[], str]) -> tuple[str, str] | None:
+    """Return what `find_lack` does, for a file with the name of another view and one of its columns, or None.
+
+    ``read`` reads the text of the file, and is only called for such a name.
+    """
+    if _fold_view_name(file_name) != "endpoints":
+        return None
+    is_of_endpoints = not _ALSO_OF_ENDPOINTS.isdisjoint(_WORDS(read().lower()))
     return _LACK_OF_ENDPOINTS if is_of_endpoints else None
 
 

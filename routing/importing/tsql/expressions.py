@@ -139,11 +139,12 @@ def _answer(words: Sequence[Lexeme], facts: SessionFacts, depth: int) -> Conditi
 
 
 def _compare_each(left: Sequence[Lexeme], right: Sequence[Lexeme]) -> tuple[list[list[Lexeme]], bool]:
-    """Return the comparisons that IN stands for, one for each value of its list, and whether it is NOT IN."""
+    """Replace IN by one comparison for each value of its list. The second result is True for NOT IN."""
     is_negated = bool(left) and left[-1].upper == "NOT"
+    operand = left[:-1] if is_negated else left
     signs = [Lexeme(LexemeKind.SIGN, sign, "", 0, 0, 0) for sign in ("<>" if is_negated else "=")]
     values = split_words(_without_parentheses(right), ",")
-    return [[*left[: len(left) - is_negated], *signs, *value] for value in values], is_negated
+    return [[*operand, *signs, *value] for value in values], is_negated
 
 
 def _without_parentheses(words: Sequence[Lexeme]) -> Sequence[Lexeme]:

@@ -94,7 +94,7 @@ def gap_object(gap: KnowledgeGap) -> JsonObject:
 
 
 def _group(message_group: MessageGroup, done: Check) -> JsonObject:
-    case, verdict = message_group.case, message_group.verdict
+    case, verdict, brokers = message_group.case, message_group.verdict, message_group.brokers
     reason = None if verdict is None else str(verdict.reason)
     return {
         "outcome": case.outcome,
@@ -112,10 +112,8 @@ def _group(message_group: MessageGroup, done: Check) -> JsonObject:
         "rerouted_from": None if verdict is None else verdict.rerouted_from,
         "address": None if verdict is None else verdict.address,
         "destination_database": None if verdict is None else verdict.destination_database,
-        "broker_instances": list(message_group.brokers),
-        "brokers": [
-            {"broker_instance": broker, "count": count} for broker, count in message_group.brokers.items()
-        ],
+        "broker_instances": list(brokers),
+        "brokers": [{"broker_instance": broker, "count": count} for broker, count in brokers.items()],
         "path": None if message_group.path is None else path_object(message_group.path, done.knowledge),
         "near_misses": [_near_miss(miss) for miss in message_group.near_misses],
         "not_known": [gap_object(gap) for gap in case.gaps],

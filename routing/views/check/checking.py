@@ -144,10 +144,10 @@ def _is_known(group: MessageGroup) -> bool:
 
 
 def _own_places(group: MessageGroup, names: Collection[str | None]) -> Iterator[_Place]:
-    """Yield instance, database and name of every object that the messages use at their sender."""
+    """Yield instance, database and name of each object at their sender that messages may use."""
     case = group.case
     databases = {None, case.database, case.scope}
-    return ((case.instance, database, name) for database, name in product(databases, names))
+    yield from ((case.instance, database, name) for database, name in product(databases, names))
 
 
 def _places_on(hops: Iterable[PathHop]) -> Iterator[_Place]:
