@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages.route_plan import RoutePlan
@@ -21,7 +21,7 @@ def add_due_times(decided: DataFrame, plan: RoutePlan, on_record: DataFrame | No
     validity, of a dialog, or of a request for the same service. If the decision is as of a time after ``now``, or
     such an end before ``now`` may have changed it, the message is due at once.
     """
-    t = F.col("decided_at")
+    t, run_time = F.col("decided_at"), time_of_run(now)
     of_dialog = (F.when(F.col(name) > t, F.col(name)) for name in ("acknowledged_at", "dialog_lifetime"))
     bounds = [F.col("valid_to"), *of_dialog]
     may_ask = F.lit(False)
@@ -31,10 +31,21 @@ def add_due_times(decided: DataFrame, plan: RoutePlan, on_record: DataFrame | No
         side = plan.keep("the times of route requests", times)
         # ``times`` has one row for each service, so the join keeps the number of messages.
         decided = look_up(decided, side, SERVICE_KEY)
-        after = F.when(F.col("last_before") > t, F.lit(now)).otherwise(F.col("first_after"))
+        after = F.when(F.col("last_before") > t, run_time).otherwise(F.col("first_after"))
         bounds.append(F.when(may_ask, after))
-    due = F.when(t > F.lit(now), F.lit(now)).otherwise(F.least(*bounds))
+    due = F.when(t > run_time, run_time).otherwise(F.least(*bounds))
     return decided.withColumns({"due_at": due, "may_ask": may_ask})
+
+
+def time_of_run(now: datetime) -> Column:
+    """Return the time of a run for messages, without writing it into the code that Spark generates.
+
+    Otherwise Java compiles the code again in each run of a session. Spark passes an array by reference, if the
+    index is not constant.
+    """
+    # Spark cannot know that no text has a length below zero.
+    zero = F.when(F.octet_length("message_id") < 0, 1).otherwise(0)
+    return F.get(F.array(F.lit(now)), zero)
 
 
 def _request_times(opened: DataFrame, on_record: DataFrame | None, now: datetime) -> DataFrame:

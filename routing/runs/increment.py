@@ -5,7 +5,7 @@ The frames go to `compiling`. This module writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial, reduce
@@ -35,11 +35,14 @@ from routing.schemas import (
     Schema,
 )
 from routing.tables import spark_forms
-from routing.tables.cached_frames import BroadcastBudget, FrameCache, select_by_hash
+from routing.tables.cached_frames import BroadcastBudget, FrameCache, JoinSide, select_by_hash
 from routing.tables.frames import run_concurrently, with_columns_of
 from routing.tables.read_rows import count_by_files
 from routing.tables.spark_forms import conform, in_shape, readable_texts
 from routing.terms import Outcome
+
+SearchForDoubles = Callable[[], JoinSide | None]
+"""Waits for the search for duplicate messages and returns the result of `duplicates.find_doubles`."""
 
 _CHANGES = Schema((*PENDING_MESSAGES, Field(REMOVE, ColumnKind.BOOLEAN)))
 _ENDPOINT = ["conversation_id", "is_initiator"]
@@ -131,6 +134,25 @@ def find_arrived(
         return _with_left(changes, messages_table, stored, stored.last)
 
 
+def start_search(arrived: ArrivedMessages, stored: StoredOutputs) -> SearchForDoubles | None:
+    """Start to look for new messages that are stored already, or return None without new messages.
+
+    Spark reads the stored keys while the run chooses retries and validates its inputs.
+    """
+    if arrived.count == 0:
+        return None
+    spark = arrived.messages.sparkSession
+
+    def search() -> JoinSide | None:
+        before = None if stored.last is None else _stored_near(spark, arrived, stored)
+        return duplicates.find_doubles(
+            arrived.messages, before, stored.frame_cache, stored.broadcasts, arrived.count
+        )
+
+    with stored.inputs.clock.stage("duplicates"):
+        return stored.frame_cache.start(spark, search)
+
+
 def reduce_dialogs(
     tables: validate.InputTables,
     arrived: ArrivedMessages,
@@ -161,6 +183,7 @@ def reduce_dialogs(
 def read(
     lookups: RunLookups,
     arrived: ArrivedMessages,
+    search: SearchForDoubles | None,
     tried_again: DataFrame | None,
     stored: StoredOutputs,
     now: datetime,
@@ -169,10 +192,9 @@ def read(
     clock, frame_cache, broadcasts = stored.inputs.clock, stored.frame_cache, stored.broadcasts
     messages, quarantined = arrived.messages, lookups.checked.quarantine.instances
     step = NewMessages(messages, messages, tried_again, lookups.requests)
-    if arrived.count != 0:
+    if search is not None:
         with clock.stage("duplicates"):
-            before = None if stored.last is None else _stored_near(lookups.spark, arrived, stored)
-            doubled = duplicates.find_doubles(messages, before, frame_cache, broadcasts, arrived.count)
+            doubled = search()
             if doubled is not None:
                 as_read, rejected = duplicates.set_doubles_aside(messages, doubled, lookups)
                 count = rejected.count()

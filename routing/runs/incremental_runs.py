@@ -100,12 +100,13 @@ def _is_within(window: TimeRange) -> Column:
 class _Work:
     """The messages and inputs that a run has found.
 
-    ``stored`` are the outputs of earlier runs. ``checked`` is None if there is nothing to do, and the last run has
-    validated the same inputs.
+    ``stored`` are the outputs of earlier runs. ``search`` finds duplicates of new messages. ``checked`` is None if
+    there is nothing to do, and the last run has validated the same inputs.
     """
 
     stored: increment.StoredOutputs
     arrived: ArrivedMessages
+    search: increment.SearchForDoubles | None
     retries: increment.Retries
     checked: CheckedTables | None
     digests: Mapping[str, str]
@@ -159,8 +160,11 @@ def _find_work(
             )
     versions = {} if last is None else {key: inputs.start.versions[key] for key in last.output_versions}
     with clock.stage("read"):
-        tables = read_inputs(inputs, frame_cache)
+        reading = frame_cache.start(outputs.spark, partial(read_inputs, inputs, frame_cache))
         changes = None if window is None else _read_window(inputs, window)
+    changes = changes or find_changes(inputs, messages, frame_cache)
+    with clock.stage("read"):
+        tables = reading()
     digests = retries.digest_inputs(tables)
     check = partial(
         validate.check,
@@ -168,7 +172,6 @@ def _find_work(
         quarantines=inputs.quarantines,
         are_valid=retries.has_validated(last, digests),
     )
-    changes = changes or find_changes(inputs, messages, frame_cache)
     checked = None
     if changes.deleted is not None:
         # Nothing is written before all inputs are valid.
@@ -178,11 +181,12 @@ def _find_work(
     replaced = None if window is None else _is_within(window)
     stored = increment.StoredOutputs(inputs, {**versions, **taken_out.versions}, frame_cache, replaced)
     arrived = increment.find_arrived(messages, changes, stored)
+    search = increment.start_search(arrived, stored)
     dialog_changes = find_dialog_changes(inputs, frame_cache)
     tried = increment.Retries(None, 0)
     if window is None:
         tried = retries.choose(arrived, digests, now, stored, dialog_changes)
-    work = _Work(stored, arrived, tried, checked, digests, taken_out)
+    work = _Work(stored, arrived, search, tried, checked, digests, taken_out)
     if work.is_idle and (tried.inputs_are_same or checked is not None):
         note_quarantine(inputs, checked)
         return work
@@ -210,7 +214,7 @@ def _decide(work: _Work, checked: CheckedTables, now: datetime) -> tuple[increme
     clock = inputs.clock
     with clock.stage("lookups"):
         lookups = build_lookups(inputs.outputs.spark, checked, work.stored.frame_cache, inputs.context)
-    step = increment.read(lookups, work.arrived, work.retries.rows, work.stored, now)
+    step = increment.read(lookups, work.arrived, work.search, work.retries.rows, work.stored, now)
     unended = checked.count_unended_requests() if step.on_record is None else increment.count_unended(step)
     note_unended_requests(inputs.notes, unended)
     asking = lookups if step.on_record is None else replace(lookups, requests=step.requests, request_count=None)

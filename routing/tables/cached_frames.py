@@ -7,10 +7,11 @@ of the table again, which takes longer than reading it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -33,6 +34,8 @@ from routing.tables.frames import frame_of_tuples, has_arrow
 
 if TYPE_CHECKING:
     import pyarrow
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class FrameCache:
         self.limits = limits
         self.frames: list[DataFrame] = []
         """The frames in the session's block storage."""
+        self._threads: list[ThreadPoolExecutor] = []
 
     def __enter__(self) -> FrameCache:
         return self
@@ -187,8 +191,26 @@ class FrameCache:
         frame = frame_of_tuples(spark, rows, schema)
         return self.store(frame) if len(rows) > self.limits.held_rows or not has_arrow() else frame
 
+    def start(self, spark: SparkSession, work: Callable[[], R]) -> Callable[[], R]:
+        """Start work that uses this cache in another thread. Return a function that waits for its result.
+
+        Before pyspark 4.0 threads cannot share a session, so the returned function does the work itself.
+        """
+        if not has_arrow():
+            return work
+        from pyspark import inheritable_thread_target
+
+        thread = ThreadPoolExecutor(1)
+        self._threads.append(thread)
+        return thread.submit(inheritable_thread_target(spark)(work)).result
+
     def release(self) -> None:
-        """Release the cached frames. They stay readable, but Spark computes them again."""
+        """Wait for started work, and release the cached frames.
+
+        The frames stay readable, but Spark computes them again.
+        """
+        while self._threads:
+            self._threads.pop().shutdown()
         while self.frames:
             let_go(self.frames.pop())
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F
 
-from routing.messages import pending, results, validate
+from routing.messages import due_times, pending, results, validate
 from routing.messages.compiling import compile_messages
 from routing.messages.lookups import build_lookups
 from routing.messages.route_plan import MessageSource
@@ -147,6 +147,23 @@ def test_a_method_that_is_too_long_is_reported(spark: SparkSession) -> None:
         _compute(frame)
     assert max(_sizes(frame)) > LIMIT
     assert any("too long" in line for line in reports)
+
+
+def test_code_for_a_run_does_not_contain_the_time_of_the_run(spark: SparkSession) -> None:
+    now = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
+    micros = str(int(now.timestamp()) * 1_000_000)
+    messages = spark.range(2).select(F.concat(F.lit("m"), F.col("id").cast("string")).alias("message_id"))
+    constant = messages.select("message_id", F.lit(now).alias("time"))
+    of_run = messages.select("message_id", due_times.time_of_run(now).alias("time"))
+    assert micros in _code(constant)
+    assert micros not in _code(of_run)
+    assert of_run.collect() == constant.collect()
+
+
+def _code(frame: DataFrame) -> str:
+    """Return the code that Spark generates for a plan."""
+    found = frame._jdf.queryExecution().debug().codegenToSeq()
+    return "".join(found.apply(n)._2() for n in range(found.size()))
 
 
 def _compute(frame: DataFrame) -> None:

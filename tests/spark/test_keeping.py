@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from pathlib import Path
+from threading import Event, Timer
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -310,3 +311,29 @@ def test_run_concurrently_keeps_the_order_and_raises_errors(spark: SparkSession)
     assert frames.run_concurrently(spark, str, []) == []
     with pytest.raises(ZeroDivisionError):
         frames.run_concurrently(spark, lambda n: 1 // n, [1, 0])
+
+
+def test_a_cache_waits_for_started_work_before_it_releases_its_frames(spark: SparkSession) -> None:
+    is_entered, may_end, stored = Event(), Event(), list[bool]()
+
+    def work() -> int:
+        rows = cache.store(spark.range(3))
+        is_entered.set()
+        assert may_end.wait(60)
+        stored.append(rows in cache.frames)
+        return rows.count()
+
+    with FrameCache() as cache:
+        wait_for_count = cache.start(spark, work)
+        assert is_entered.wait(60)
+        Timer(0.2, may_end.set).start()
+    assert stored == [True]
+    assert cache.frames == []
+    assert wait_for_count() == 3
+
+
+def test_started_work_raises_its_error_to_the_thread_that_waits(spark: SparkSession) -> None:
+    with FrameCache() as cache:
+        wait = cache.start(spark, lambda: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            wait()
