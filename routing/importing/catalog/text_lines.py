@@ -57,7 +57,8 @@ _MOST_SHARED = 20_000
 _TRIED = 100
 _HEAD = 100_000
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
-_TYPE_LINE = "#TYPE "
+# The first line of a file that Export-Csv of Windows PowerShell writes.
+TYPE_LINE = "#TYPE "
 _TABLE = re.compile(r"<table\b[^>]*>\s*<(?:caption|col|colgroup|thead|tbody|tr)\b", re.IGNORECASE)
 # Lines of box drawings and Markdown that separate rows.
 _RULE = re.compile(r"(?=.*[-=\u2500\u2501\u2550])[-+=:|\s\u2500-\u257f]+")
@@ -120,7 +121,7 @@ def find_layout(text: str, file: str) -> tuple[TextLayout, str]:
         return TextLayout(TextForm.FIXED), text
     first = _LINE_END.split(text, maxsplit=1)[0]
     separator_line = _SEPARATOR_LINE.fullmatch(first.strip(" "))
-    is_typed = first.startswith(_TYPE_LINE)
+    is_typed = first.startswith(TYPE_LINE)
     if separator_line is not None or is_typed:
         # Its line end stays, so that the lines keep their numbers.
         text = text[len(first) :]

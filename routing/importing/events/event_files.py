@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from routing.errors import first_sentence, quote
+from routing.importing.catalog.text_lines import TYPE_LINE
 from routing.importing.events.event_rows import LONGEST
 from routing.importing.import_faults import missing_package, unreadable_file
 from routing.importing.import_files import KEEP, FilePlace, Reach, copied, find_undecodable, list_files
@@ -32,6 +33,8 @@ _MARK = re.compile(r"<event(?=[\s/>])|</event>|<!\[CDATA\[")
 _TAG = re.compile(r"""<event(?:[^<>"']|"[^<"]*"|'[^<']*')*>?""")
 _LONGEST_MARK = len(_SECTION)
 _EVENT = re.compile(r"<event[\s/>]")
+# SQL Server's tools end a result with its number of rows in any language, such as (2 Zeile(n) betroffen).
+_ROW_COUNT = re.compile(r"\s*\(\d[\d.,]* [^<>]{1,100}\)\s*")
 _NOT_CLOSED = f"it has no {quote(_END)}"
 
 
@@ -63,8 +66,8 @@ def read_events(sources: Sequence[str], reach: Reach, notes: list[str]) -> Itera
                         for event in _read_file(file):
                             is_empty = False
                             yield event
-                        if is_empty and file.suffix.lower() in _XML:
-                            notes.append(f"{file}: it has no event, such as of an empty ring buffer")
+                        if is_empty:
+                            notes.append(f"{file}: it has no event")
                     elif of_folder:
                         notes.append(f"{file}: not read, {why}")
                     else:
@@ -133,15 +136,18 @@ def _encoding_of(path: Path) -> str:
 
 
 def _delimited(stream: IO[str], file: str) -> Iterator[RawEvent]:
-    """Yield events from lines with a header, without sqlcmd's line of dashes."""
+    """Yield events from lines with a header, without blank lines, rules and the number of rows."""
     with _long_fields():
-        first = stream.readline()
+        first, above = stream.readline(), 1
+        if first.startswith(TYPE_LINE):
+            first, above = stream.readline(), 2
         separator = max(",;\t|", key=first.count)
         header = [name.strip().lower() for name in next(csv.reader([first], delimiter=separator), [])]
         _require(header, file)
         reader = csv.reader(stream, delimiter=separator)
-        for number, row in enumerate(_rows_of(reader), start=2):
-            if not any(row) or all(cell and not cell.strip("-") for cell in row):
+        for number, row in enumerate(_rows_of(reader), start=above + 1):
+            is_rule = not any(cell.strip(" -:") for cell in row)
+            if is_rule or _ROW_COUNT.fullmatch(separator.join(row)):
                 continue
             place = f"{file}, row {number}"
             why = find_undecodable(row)

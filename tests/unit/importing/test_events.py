@@ -320,7 +320,37 @@ def as_xml_after_another(folder: Path, events: list[str]) -> Path:
     return folder / "events.xml"
 
 
-FORMS = (as_csv, as_json_lines, as_json_array, as_parquet, as_xml, as_xml_after_another)
+def as_text_of_sqlcmd(folder: Path, events: list[str]) -> Path:
+    """Write the events as sqlcmd prints them, with the number of rows in German."""
+    lines = ["event_data", "-" * 400, *events, "", f"({len(events)} Zeile(n) betroffen)", ""]
+    (folder / "events.txt").write_text("\n".join(lines), encoding="utf-8")
+    return folder / "events.txt"
+
+
+def as_markdown(folder: Path, events: list[str]) -> Path:
+    lines = ["| event_data |", "|:---|", *(f"| {event} |" for event in events)]
+    (folder / "events.txt").write_text("\n".join(lines), encoding="utf-8")
+    return folder / "events.txt"
+
+
+def as_csv_of_powershell(folder: Path, events: list[str]) -> Path:
+    with (folder / "events.csv").open("w", encoding="utf-8", newline="") as stream:
+        stream.write("#TYPE System.Data.DataRow\r\n")
+        csv.writer(stream, quoting=csv.QUOTE_ALL).writerows([["event_data"], *([event] for event in events)])
+    return folder / "events.csv"
+
+
+FORMS = (
+    as_csv,
+    as_csv_of_powershell,
+    as_text_of_sqlcmd,
+    as_markdown,
+    as_json_lines,
+    as_json_array,
+    as_parquet,
+    as_xml,
+    as_xml_after_another,
+)
 
 
 UNKNOWN_ID = (
@@ -538,6 +568,30 @@ def test_an_xml_file_of_another_kind_is_named(what: str, encoding: str, tmp_path
     assert note.startswith(f"{file}: not read, it is {what}")
 
 
+def test_rows_below_the_line_of_powershell_keep_their_numbers(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("#TYPE System.Data.DataRow\nevent_data,file_name\na\n", encoding="utf-8")
+    [row] = read_events([str(file)], on_this_disk, [])
+    assert (row.place, row.why) == (f"{file}, row 3", "it has 1 cells, the header 2")
+
+
+def test_an_error_below_the_rows_is_a_rejected_row(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text(f"event_data\n-----\n{xml(CLASSIFY)}\n\nMsg 916, Level 14 (1 error)\n", encoding="utf-8")
+    assert [row.place for row in read_events([str(file)], on_this_disk, [])] == [
+        f"{file}, row 3",
+        f"{file}, row 5",
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.txt"])
+def test_a_table_without_events_is_noted(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("event_data\n\n(0 rows affected)\n", encoding="utf-8")
+    notes: list[str] = []
+    assert list(read_events([str(tmp_path / name)], on_this_disk, notes)) == []
+    assert notes == [f"{tmp_path / name}: it has no event"]
+
+
 @pytest.mark.parametrize(
     ("text", "events"),
     [
@@ -552,4 +606,4 @@ def test_an_xml_file_without_events_is_noted(text: str, events: int, tmp_path: P
     file.write_text(text, encoding="utf-8")
     notes: list[str] = []
     assert len(list(read_events([str(file)], on_this_disk, notes))) == events
-    assert [note.partition(", ")[0] for note in notes] == ([] if events else [f"{file}: it has no event"])
+    assert notes == ([] if events else [f"{file}: it has no event"])
